@@ -1,0 +1,141 @@
+"""Staging: runs a Python function on tracers and records a Graph.
+
+`trace_to_graph(fun, avals)` is the entry.  The recording interpreter is `GraphTrace`; values it
+meets that are not its own (arrays, outer tracers) become constants of the graph, each once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jato.base import dtypes
+from jato.base.frames import Frame, user_frame
+from jato.core.graph import Atom, Graph, Literal, Node, Var
+from jato.core.primitive import Primitive
+from jato.core.trace import Trace, Tracer, check_not_leaked, current_trace, set_trace
+from jato.core.types import ArrayType, type_of
+
+
+class GraphTracer(Tracer):
+    """A value of the graph being recorded.  `argument`: its name if it is an input."""
+
+    __slots__ = ("argument", "frame", "var")
+
+    def __init__(self, trace: Trace, var: Var, frame: Frame | None = None, argument: str = ""):
+        self.trace = trace
+        self.aval = var.aval
+        self.var = var
+        self.frame = frame
+        self.argument = argument
+
+    def origin(self) -> str:
+        if self.argument:
+            return f"It is the argument {self.argument}."
+        if self.frame is not None:
+            return f"It was computed at {self.frame}."
+        return ""
+
+
+class GraphTrace(Trace):
+    """Records every operation as a node."""
+
+    __slots__ = ("constants", "name", "nodes", "what")
+
+    def __init__(self, parent: Trace | None, name: str, what: str = "jit"):
+        super().__init__(parent)
+        self.nodes: list[Node] = []
+        # id of the captured object -> (object, its variable); holding it keeps the id valid
+        self.constants: dict[int, tuple[Any, Var]] = {}
+        self.name = name
+        self.what = what
+
+    def describe(self) -> str:
+        return f"{self.what} of {self.name}"
+
+    def atom(self, x: Any) -> Atom:
+        """The graph's name for a value."""
+        kind = type(x)
+        if kind is GraphTracer and x.trace is self:
+            return x.var
+        if isinstance(x, Tracer):
+            check_not_leaked(x)
+            return self._constant(x)
+        if kind is float or kind is int or kind is bool or kind is complex:
+            return Literal(x, type_of(x))
+        if isinstance(x, np.generic):
+            return Literal(x, type_of(x))
+        return self._constant(x)
+
+    def _constant(self, x: Any) -> Var:
+        known = self.constants.get(id(x))
+        if known is not None:
+            return known[1]
+        var = Var(type_of(x))
+        self.constants[id(x)] = (x, var)
+        return var
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        atoms = [
+            x.var if type(x) is GraphTracer and x.trace is self else self.atom(x) for x in args
+        ]
+        out = primitive.type_rule(*[a.aval for a in atoms], **params)
+        frame = user_frame()
+        if primitive.multiple_results:
+            outs = [Var(t) for t in out]
+            self.nodes.append(Node(primitive, atoms, outs, params, frame))
+            return [GraphTracer(self, v, frame) for v in outs]
+        var = Var(out)
+        self.nodes.append(Node(primitive, atoms, [var], params, frame))
+        return GraphTracer(self, var, frame)
+
+
+def trace_to_graph(
+    fun: Callable[..., Any],
+    avals: Sequence[Any],
+    name: str = "f",
+    what: str = "jit",
+    argument_names: Sequence[str] | None = None,
+) -> Graph:
+    """Records `fun`, a function of flat values that returns a list of flat values.
+
+    Captured arrays, and tracers of outer traces, become `consts`.  Raises UnexpectedTracerError
+    when the function uses a tracer that is no longer valid.
+    """
+    trace = GraphTrace(current_trace(), name, what)
+    names = argument_names or [""] * len(avals)
+    tracers = [
+        GraphTracer(trace, Var(aval), argument=argument)
+        for aval, argument in zip(avals, names, strict=True)
+    ]
+    try:
+        with set_trace(trace):
+            outs = fun(*tracers)
+            outputs = [trace.atom(x) for x in outs]
+    finally:
+        trace.valid = False
+    return Graph(
+        [t.var for t in tracers],
+        trace.nodes,
+        outputs,
+        [var for _, var in trace.constants.values()],
+        [value for value, _ in trace.constants.values()],
+        name,
+    )
+
+
+def abstract_value(x: Any) -> Any:
+    """The type of anything with a shape and dtype (arrays, ShapeDtypeStruct) or a number."""
+    if isinstance(getattr(x, "aval", None), ArrayType):
+        return x.aval
+    if hasattr(x, "shape") and hasattr(x, "dtype"):
+        return ArrayType(
+            tuple(x.shape),
+            dtypes.code_of(dtypes.canonicalize(x.dtype)),
+            bool(getattr(x, "weak_type", False)),
+        )
+    return type_of(x)
+
+
