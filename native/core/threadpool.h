@@ -1,0 +1,64 @@
+// The threads of the process: parallel_for over a range, shared by everything that runs.
+//
+// There are num_threads - 1 workers, started when first needed; the thread that calls
+// parallel_for works too.  Several threads may call at once; when callers and workers together
+// would exceed num_threads, the callers run with fewer helpers.  A call from inside a parallel_for
+// runs serially.  Workers spin for some tens of microseconds after work, because that is when
+// the next step of a program arrives, and sleep after that.  A forked child starts a fresh pool.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace jato {
+
+// The default: JATO_NUM_THREADS, else the smaller of the affinity mask and the cgroup's CPU quota.
+int default_num_threads();
+// What parallel_for on this thread uses: the innermost pushed number, else the process's.
+int num_threads();
+// Sets the number for the process; 0 restores the default.
+void set_num_threads(int n);
+
+// Overrides for the calling thread (the `with` form), nestable.  Jobs queued on a device run
+// with the number of the thread that queued them.
+void push_num_threads(int n);
+void pop_num_threads();
+// The override of this thread, 0 when there is none; for handing it to another thread.
+int thread_override();
+void set_thread_override(int n);
+
+using RangeFn = void (*)(void* context, int64_t begin, int64_t end, int worker);
+
+// Calls fn on disjoint ranges that cover [0, n).  Each range begins at a multiple of `grain`;
+// `worker` is below num_threads() and differs between ranges that run at the same time.  The first
+// exception of fn ends the loop early and is thrown to the caller.
+void parallel_for_impl(int64_t n, int64_t grain, RangeFn fn, void* context);
+
+template <class F>
+void parallel_for(int64_t n, int64_t grain, F&& fn) {
+  using Callable = std::remove_reference_t<F>;
+  parallel_for_impl(
+      n, grain,
+      [](void* context, int64_t begin, int64_t end, int worker) {
+        (*static_cast<Callable*>(context))(begin, end, worker);
+      },
+      const_cast<void*>(static_cast<const void*>(&fn)));
+}
+
+// True while the calling thread runs a range of a parallel_for.
+bool in_parallel_region();
+
+// Scratch memory of the calling thread: at least `bytes`, 64-byte aligned, valid until this
+// thread asks again.  Only grows.
+void* thread_scratch(size_t bytes);
+
+// One polite iteration of a spinning loop.
+inline void cpu_relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield" ::: "memory");
+#endif
+}
+
+}  // namespace jato
