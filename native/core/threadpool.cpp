@@ -1,0 +1,293 @@
+// See threadpool.h.  One mutex guards the list of jobs and all counts; ranges of a job are handed out
+// by an atomic of its own.
+//
+// Lifetime of a job: it lives on its caller's stack.  A worker joins it under the mutex (helpers + 1)
+// and leaves it under the mutex; the caller takes it off the list, so that nobody joins any more, and
+// waits until no helper is left.
+#include "threadpool.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include <pthread.h>
+#include <signal.h>
+
+#include "errors.h"
+#include "machine.h"
+
+namespace jato {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+// Ranges per thread: a thread that is interrupted costs the others one range at most.
+constexpr int64_t kRangesPerThread = 4;
+constexpr auto kSpinTime = std::chrono::microseconds(40);
+constexpr int kSpinsBetweenClockReads = 32;
+
+struct ParallelJob {
+  const RangeFn fn;
+  void* const context;
+  const int64_t n, chunk;
+  const int max_helpers;
+  std::atomic<int64_t> next{0};
+  std::atomic<int> helpers{0};  // changes under the pool's mutex; read without it by the caller
+  // Guarded by the pool's mutex:
+  int joined = 0;  // helpers so far: a helper's worker number
+  bool caller_sleeps = false;
+  std::exception_ptr error;
+  ParallelJob* previous = nullptr;
+  ParallelJob* following = nullptr;
+
+  bool wants_helper() const {
+    return joined < max_helpers && next.load(std::memory_order_relaxed) < n;
+  }
+};
+
+struct PoolState {
+  std::mutex mutex;
+  std::condition_variable work_came, helper_left;
+  ParallelJob* jobs = nullptr;  // newest first
+  std::atomic<uint32_t> arrivals{0};  // changes when a job comes: what idle workers spin on
+  int workers = 0;
+  int busy_workers = 0;
+  int callers = 0;
+  int sleepers = 0;
+};
+
+std::atomic<int> process_threads{0};  // 0: not asked for yet
+thread_local std::vector<int> pushed_threads;
+thread_local int override_threads = 0;
+thread_local bool inside = false;
+
+// Replaced in the child of a fork, where the workers are gone and the old one's condition
+// variables may be in any state.
+std::atomic<PoolState*> current_state{nullptr};
+
+PoolState& pool_state() {
+  static const bool installed = [] {
+    current_state.store(new PoolState);
+    pthread_atfork([] { current_state.load()->mutex.lock(); }, [] { current_state.load()->mutex.unlock(); },
+                   [] { current_state.store(new PoolState); });
+    return true;
+  }();
+  (void)installed;
+  return *current_state.load(std::memory_order_acquire);
+}
+
+void run_ranges(PoolState& pool, ParallelJob& job, int worker) {
+  inside = true;
+  for (;;) {
+    const int64_t begin = job.next.fetch_add(job.chunk, std::memory_order_relaxed);
+    if (begin >= job.n) break;
+    try {
+      job.fn(job.context, begin, std::min(begin + job.chunk, job.n), worker);
+    } catch (...) {
+      job.next.store(job.n, std::memory_order_relaxed);
+      std::lock_guard lock(pool.mutex);
+      if (!job.error) job.error = std::current_exception();
+    }
+  }
+  inside = false;
+}
+
+// A job that a further worker may help with now.  Mutex held.
+ParallelJob* find_job_locked(PoolState& pool) {
+  if (pool.busy_workers + pool.callers >= process_threads.load(std::memory_order_relaxed)) return nullptr;
+  for (ParallelJob* job = pool.jobs; job != nullptr; job = job->following) {
+    if (job->wants_helper()) return job;
+  }
+  return nullptr;
+}
+
+// Spins until a job comes or the time is over.
+void spin_for_arrival(const PoolState& pool, uint32_t seen) {
+  const auto until = std::chrono::steady_clock::now() + kSpinTime;
+  for (int i = 1; pool.arrivals.load(std::memory_order_acquire) == seen; ++i) {
+    cpu_relax();
+    if (i % kSpinsBetweenClockReads == 0 && std::chrono::steady_clock::now() >= until) return;
+  }
+}
+
+void worker_main(PoolState& pool) {
+  std::unique_lock lock(pool.mutex);
+  for (;;) {
+    ParallelJob* job = find_job_locked(pool);
+    if (job == nullptr) {
+      const uint32_t seen = pool.arrivals.load(std::memory_order_relaxed);
+      lock.unlock();
+      spin_for_arrival(pool, seen);
+      lock.lock();
+      job = find_job_locked(pool);
+    }
+    while (job == nullptr) {
+      ++pool.sleepers;
+      pool.work_came.wait(lock);
+      --pool.sleepers;
+      job = find_job_locked(pool);
+    }
+    const int worker = ++job->joined;
+    job->helpers.fetch_add(1, std::memory_order_relaxed);
+    ++pool.busy_workers;
+    lock.unlock();
+    run_ranges(pool, *job, worker);
+    lock.lock();
+    --pool.busy_workers;
+    // The caller may return, and the job vanish, as soon as `helpers` is 0.
+    const bool caller_sleeps = job->caller_sleeps;
+    job->helpers.fetch_sub(1, std::memory_order_release);
+    if (caller_sleeps) pool.helper_left.notify_all();
+  }
+}
+
+// Starts workers until there are `wanted`.  Mutex held.
+void start_workers_locked(PoolState& pool, int wanted) {
+  if (pool.workers >= wanted) return;
+  // Signals belong to the threads of the embedding language.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    while (pool.workers < wanted) {
+      std::thread([&pool] { worker_main(pool); }).detach();
+      ++pool.workers;
+    }
+  } catch (const std::system_error&) {
+    // No more threads to be had: fewer helpers do the same work.
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void wait_for_helpers(PoolState& pool, ParallelJob& job) {
+  const auto until = std::chrono::steady_clock::now() + kSpinTime;
+  for (int i = 1; job.helpers.load(std::memory_order_acquire) != 0; ++i) {
+    cpu_relax();
+    if (i % kSpinsBetweenClockReads == 0 && std::chrono::steady_clock::now() >= until) break;
+  }
+  std::unique_lock lock(pool.mutex);
+  job.caller_sleeps = true;
+  pool.helper_left.wait(lock, [&] { return job.helpers.load(std::memory_order_acquire) == 0; });
+}
+
+void run_parallel(int64_t n, int64_t chunk, int threads, RangeFn fn, void* context) {
+  PoolState& pool = pool_state();
+  const int64_t ranges = (n - 1) / chunk + 1;
+  const int max_helpers = static_cast<int>(std::min<int64_t>(threads - 1, ranges - 1));
+  ParallelJob job{fn, context, n, chunk, max_helpers};
+  int to_wake = 0;
+  {
+    std::lock_guard lock(pool.mutex);
+    start_workers_locked(pool, threads - 1);
+    ++pool.callers;
+    job.following = pool.jobs;
+    if (job.following != nullptr) job.following->previous = &job;
+    pool.jobs = &job;
+    pool.arrivals.fetch_add(1, std::memory_order_release);
+    to_wake = std::min(pool.sleepers, max_helpers);
+  }
+  for (; to_wake > 0; --to_wake) pool.work_came.notify_one();
+  run_ranges(pool, job, 0);
+  {
+    std::lock_guard lock(pool.mutex);
+    --pool.callers;
+    (job.previous != nullptr ? job.previous->following : pool.jobs) = job.following;
+    if (job.following != nullptr) job.following->previous = job.previous;
+    // This caller's processor is free now: somebody else's job may want a helper.
+    if (pool.jobs != nullptr && pool.sleepers > 0) pool.work_came.notify_one();
+  }
+  wait_for_helpers(pool, job);
+  if (job.error) std::rethrow_exception(job.error);
+}
+
+void check_count(int n, int lowest, const char* function) {
+  if (n < lowest || n > kMaxThreads) {
+    throw Error(ErrorKind::Value, std::string(function) + ": expected a number of threads from " +
+                                      std::to_string(lowest) + " to " + std::to_string(kMaxThreads) + ", got " +
+                                      std::to_string(n));
+  }
+}
+
+int process_num_threads() {
+  int n = process_threads.load(std::memory_order_relaxed);
+  if (n == 0) {
+    n = default_num_threads();
+    process_threads.store(n, std::memory_order_relaxed);
+  }
+  return n;
+}
+
+struct Scratch {
+  void* memory = nullptr;
+  size_t bytes = 0;
+  ~Scratch() { std::free(memory); }
+};
+
+thread_local Scratch scratch;
+
+}  // namespace
+
+int default_num_threads() {
+  const long long wanted = environment_number("JATO_NUM_THREADS", 0);
+  if (wanted > 0) return static_cast<int>(std::min<long long>(wanted, kMaxThreads));
+  return std::min(available_cpus(), kMaxThreads);
+}
+
+int num_threads() { return override_threads > 0 ? override_threads : process_num_threads(); }
+
+void set_num_threads(int n) {
+  check_count(n, 0, "set_num_threads");
+  process_threads.store(n > 0 ? n : default_num_threads(), std::memory_order_relaxed);
+}
+
+void push_num_threads(int n) {
+  check_count(n, 1, "push_num_threads");
+  pushed_threads.push_back(override_threads);
+  override_threads = n;
+}
+
+void pop_num_threads() {
+  if (pushed_threads.empty()) {
+    throw Error(ErrorKind::Value, "pop_num_threads: no number of threads was pushed on this thread");
+  }
+  override_threads = pushed_threads.back();
+  pushed_threads.pop_back();
+}
+
+int thread_override() { return override_threads; }
+void set_thread_override(int n) { override_threads = n; }
+
+bool in_parallel_region() { return inside; }
+
+void parallel_for_impl(int64_t n, int64_t grain, RangeFn fn, void* context) {
+  if (n <= 0) return;
+  grain = std::max<int64_t>(grain, 1);
+  const int threads = inside || n <= grain ? 1 : num_threads();
+  if (threads == 1) {
+    fn(context, 0, n, 0);
+    return;
+  }
+  const int64_t grains = (n - 1) / grain + 1;
+  const int64_t chunk = std::max<int64_t>(grains / (threads * kRangesPerThread), 1) * grain;
+  run_parallel(n, chunk, threads, fn, context);
+}
+
+void* thread_scratch(size_t bytes) {
+  if (bytes > scratch.bytes) {
+    const size_t rounded = (std::max(bytes, scratch.bytes * 2) + 63) / 64 * 64;
+    std::free(scratch.memory);
+    scratch.bytes = 0;
+    scratch.memory = std::aligned_alloc(64, rounded);
+    if (scratch.memory == nullptr) throw std::bad_alloc();
+    scratch.bytes = rounded;
+  }
+  return scratch.memory;
+}
+
+}  // namespace jato
