@@ -50,6 +50,11 @@ class Primitive:
     fusable: bool = False
     # not removed when its results are unused, not reordered (callbacks, prints)
     has_effect: bool = False
+    # cost of one element beside one addition; fusion recomputes only what is cheap
+    cost: float = 1.0
+    # one element of the result reads many elements of an operand, or the same one as other
+    # results do (windows, contractions, gathers): its operands are computed once, into memory
+    rereads: bool = False
 
     def __init__(self, name: str):
         invariant(name not in Primitive.registry, f"primitive {name} is defined twice")
