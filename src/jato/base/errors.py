@@ -75,6 +75,14 @@ class NonConcreteBooleanIndexError(IndexError):
     """
 
 
+class ShapeMismatchError(ValueError, TypeError):
+    """Shapes that do not fit together.
+
+    Sizes of two axes, counted from the last one, must be equal or 1 to be broadcast.  It is a
+    ValueError, as in NumPy, and a TypeError, as in JAX.
+    """
+
+
 class KeyReuseError(RuntimeError):
     """A random key was used twice."""
 
