@@ -128,6 +128,11 @@ class Primitive:
 
     # ---- structure
 
+    def prune(self, node: Any, used: Sequence[bool]) -> Any:
+        """The node that computes at least the outputs marked `used` (at least one is not);
+        higher-order primitives shrink the graphs they hold."""
+        return node
+
     def axis_names(self, params: dict[str, Any]) -> tuple[Any, ...]:
         """Names of mapped axes this operation communicates over (collectives)."""
         return ()
