@@ -93,6 +93,10 @@ class ExpressionBuilder(IndexMath):
             node = self._nodes[key] = self._fresh("const", (), dtype, value)
         return node
 
+    def complex(self, re: Expr, im: Expr) -> Complex:
+        """The complex number of two real parts of one dtype."""
+        return Complex(re, im)
+
     def index(self, value: int) -> Expr:
         """The i64 constant `value`."""
         return self.const(value, "i64")
