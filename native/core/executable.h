@@ -180,6 +180,7 @@ class Executable {
 
   void execute_steps(const StepList& steps, Frame& frame) const;
   void execute_step(const Step& step, Frame& frame) const;
+  void execute_loop(const LoopStep& loop, Frame& frame) const;
   void settle_outputs(const Buffer* outputs, Frame& frame) const;
 
   struct TempSlot {
@@ -200,6 +201,7 @@ class Executable {
   std::vector<OutputSpec> outputs_;
   std::vector<TempSlot> temps_;
   std::vector<ConstantSlot> constants_;
+  std::vector<Slot> views_;
   std::vector<HostCallback> callbacks_;
   int num_slots_ = 0;
   int max_step_slots_ = 0;  // longest list of slots of one step
@@ -228,7 +230,7 @@ class ExecutableBuilder {
   void launch(LaunchStep step);
   void library(std::string_view name, std::vector<Slot> slots, std::vector<int64_t> params, double cost_ns);
   void tiled(int64_t rows, int64_t grain, std::string_view library_name, std::vector<Slot> library_slots,
-             std::vector<int64_t> library_params, LaunchStep launch);
+             std::vector<int64_t> library_params, double library_cost_ns, LaunchStep launch);
   int callback(HostCallback callback);
   void host(int callback, std::vector<Slot> slots);
   void swap(Slot a, Slot b);
@@ -251,6 +253,7 @@ class ExecutableBuilder {
   void check_slots(const std::vector<Slot>& slots, const char* method);
   void check_writable(Slot slot, const char* method) const;
   void check_launch(const LaunchStep& step, const char* method);
+  void check_output(const OutputSpec& output, int number) const;
   LibraryStep make_library(std::string_view name, std::vector<Slot> slots, std::vector<int64_t> params,
                            const char* method);
   void append(Step step);

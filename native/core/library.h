@@ -11,6 +11,7 @@
 // is one: with it, BLAS is kept to one thread while work is split over the thread pool here.
 // Without a BLAS a plain loop computes the same, slowly.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -35,6 +36,8 @@ struct LibraryRoutine {
   int num_params;
   LibraryFn run;
   LibraryRowsFn run_rows;  // null: cannot be tiled
+  // Throws Error(Value) when the parameters make no sense; called once, when a program is built.
+  void (*check)(const int64_t* params);
 };
 
 // Null when there is no such routine.
@@ -45,6 +48,21 @@ std::vector<std::string> library_names();
 void set_library_symbol(std::string_view name, void* address);
 void* library_symbol(std::string_view name);
 std::vector<std::string> library_symbol_names();
+
+// While one lives, BLAS runs on one thread in each thread that calls it.  Counted: several may live.
+class SingleThreadedBlas {
+ public:
+  SingleThreadedBlas();
+  ~SingleThreadedBlas();
+  SingleThreadedBlas(const SingleThreadedBlas&) = delete;
+  SingleThreadedBlas& operator=(const SingleThreadedBlas&) = delete;
+
+  // False when BLAS has no such control: then only one thread at a time should call it.
+  static bool possible();
+};
+
+// memcpy, over several threads when that pays.
+void copy_bytes(void* destination, const void* source, size_t bytes);
 
 // How an operand is stored.  `Transpose`: the operand is the transpose of the stored matrix.
 enum class Operand : int64_t { AsStored = 0, Transpose = 1, ConjugateTranspose = 2 };

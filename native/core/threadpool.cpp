@@ -14,14 +14,16 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include <pthread.h>
-#include <signal.h>
 
 #include "errors.h"
 #include "machine.h"
+#include "signals.h"
 
 namespace jato {
 namespace {
@@ -45,6 +47,9 @@ struct ParallelJob {
   std::exception_ptr error;
   ParallelJob* previous = nullptr;
   ParallelJob* following = nullptr;
+
+  ParallelJob(RangeFn range_fn, void* fn_context, int64_t size, int64_t range, int helpers_at_most)
+      : fn(range_fn), context(fn_context), n(size), chunk(range), max_helpers(helpers_at_most) {}
 
   bool wants_helper() const {
     return joined < max_helpers && next.load(std::memory_order_relaxed) < n;
@@ -100,9 +105,11 @@ void run_ranges(PoolState& pool, ParallelJob& job, int worker) {
 
 // A job that a further worker may help with now.  Mutex held.
 ParallelJob* find_job_locked(PoolState& pool) {
-  if (pool.busy_workers + pool.callers >= process_threads.load(std::memory_order_relaxed)) return nullptr;
+  const int busy = pool.busy_workers + pool.callers;
   for (ParallelJob* job = pool.jobs; job != nullptr; job = job->following) {
-    if (job->wants_helper()) return job;
+    // A job may have asked for more threads than the process's number.
+    const int allowed = std::max(process_threads.load(std::memory_order_relaxed), job->max_helpers + 1);
+    if (busy < allowed && job->wants_helper()) return job;
   }
   return nullptr;
 }
@@ -150,10 +157,7 @@ void worker_main(PoolState& pool) {
 // Starts workers until there are `wanted`.  Mutex held.
 void start_workers_locked(PoolState& pool, int wanted) {
   if (pool.workers >= wanted) return;
-  // Signals belong to the threads of the embedding language.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  SignalsBlocked signals_blocked;
   try {
     while (pool.workers < wanted) {
       std::thread([&pool] { worker_main(pool); }).detach();
@@ -162,7 +166,6 @@ void start_workers_locked(PoolState& pool, int wanted) {
   } catch (const std::system_error&) {
     // No more threads to be had: fewer helpers do the same work.
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void wait_for_helpers(PoolState& pool, ParallelJob& job) {
@@ -180,7 +183,7 @@ void run_parallel(int64_t n, int64_t chunk, int threads, RangeFn fn, void* conte
   PoolState& pool = pool_state();
   const int64_t ranges = (n - 1) / chunk + 1;
   const int max_helpers = static_cast<int>(std::min<int64_t>(threads - 1, ranges - 1));
-  ParallelJob job{fn, context, n, chunk, max_helpers};
+  ParallelJob job(fn, context, n, chunk, max_helpers);
   int to_wake = 0;
   {
     std::lock_guard lock(pool.mutex);

@@ -1,0 +1,25 @@
+// Threads of the runtime take no signals: those belong to the embedding language, whose main
+// thread would otherwise not notice Ctrl-C.
+#pragma once
+#include <pthread.h>
+#include <signal.h>
+
+namespace jato {
+
+// While it lives, threads that the calling thread starts begin with all signals blocked.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace jato
