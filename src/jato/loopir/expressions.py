@@ -268,8 +268,31 @@ class ExpressionBuilder(IndexMath):
 
     # ---- i64 sums and products
 
+    def _rejoined(self, form: Linear) -> Linear:
+        """C * (u div C) + (u rem C)  ->  u, at any common factor: an index taken apart and put
+        together again."""
+        for monomial, factor in form.terms.items():
+            atom = monomial[0]
+            if len(monomial) != 1 or atom.op != "rem" or atom.args[1].op != "const":
+                continue
+            whole, divisor = atom.args
+            quotient = self.div(whole, divisor)
+            if form.terms.get((quotient,)) != factor * divisor.attr:
+                continue
+            rest = {m: c for m, c in form.terms.items() if m not in (monomial, (quotient,))}
+            inner = self.linear(whole)
+            for m, c in inner.terms.items():
+                total = wrap(rest.get(m, 0) + c * factor, "i64")
+                if total:
+                    rest[m] = total
+                else:
+                    rest.pop(m, None)
+            return self._rejoined(Linear(rest, wrap(form.const + inner.const * factor, "i64")))
+        return form
+
     def _from_linear(self, form: Linear) -> Expr:
         """The one expression of a linear form: invariant terms first, the constant last."""
+        form = self._rejoined(form)
         acc: Expr | None = None
         const = form.const
         terms = sorted(form.terms.items(), key=_innermost)
