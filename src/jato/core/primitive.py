@@ -50,6 +50,8 @@ class Primitive:
     fusable: bool = False
     # not removed when its results are unused, not reordered (callbacks, prints)
     has_effect: bool = False
+    # reads its operands only at the index of the result (operands of rank 0 aside)
+    pointwise: bool = False
     # cost of one element beside one addition; fusion recomputes only what is cheap
     cost: float = 1.0
     # one element of the result reads many elements of an operand, or the same one as other

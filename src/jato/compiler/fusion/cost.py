@@ -1,0 +1,64 @@
+"""What things cost, in units of one vectorised addition per element; rough on purpose."""
+
+from __future__ import annotations
+
+from math import prod
+
+from jato.core.graph import Node, Var
+from jato.ops.structural import Reduction
+
+# A value costing at most this is recomputed rather than stored and loaded again (a load and a
+# store of one element are worth about four additions even in the first-level cache).
+CHEAP = 2.0
+
+# The work of one kernel.  Beyond it fusing saves no memory traffic worth mentioning, while
+# compile time grows; and equal parts of an unrolled loop compile once only if they are separate.
+KERNEL_COST = 260.0
+
+# Reductions of at most this many elements are unrolled into the expression that uses them.
+UNROLLED = 8
+
+# A row of this many bytes stays in the second-level cache between two passes over it.
+ROW_BYTES = 512 * 1024
+
+# Fewer rows than this, over many elements: all cores share the rows' elements.
+FEW_ROWS = 64
+SPLIT_ELEMENTS = 1 << 15
+
+# Nanoseconds of one unit per element on one core (16 lanes, a few units per cycle), and of one
+# byte from memory.
+UNIT_NS = 0.03
+BYTE_NS = 0.06
+
+
+def reduced_size(node: Node) -> int:
+    """How many elements go into one result of a reduction."""
+    shape = node.inputs[0].aval.shape
+    return prod(shape[a] for a in node.primitive.axes(node.params))
+
+
+def is_small_reduction(node: Node) -> bool:
+    return isinstance(node.primitive, Reduction) and reduced_size(node) <= UNROLLED
+
+
+def is_big_reduction(node: Node) -> bool:
+    return isinstance(node.primitive, Reduction) and reduced_size(node) > UNROLLED
+
+
+def is_structural(node: Node) -> bool:
+    """Does it only move elements, so that it costs index arithmetic and nothing else?"""
+    p = node.primitive
+    return p.fusable and not p.pointwise and not p.rereads and not (
+        isinstance(p, Reduction) or p.cost > CHEAP
+    )
+
+
+def element_cost(node: Node) -> float:
+    """Cost of one element of the result."""
+    if isinstance(node.primitive, Reduction):
+        return 1.0 * reduced_size(node)
+    return node.primitive.cost
+
+
+def bytes_of(var: Var) -> int:
+    return var.aval.nbytes

@@ -1,0 +1,413 @@
+"""Fusion: which operations share a kernel.
+
+Takes   a simplified graph.
+Gives   groups of nodes, in an order in which they can run; every other node alone.
+Runs    after the graph passes; the loop passes then turn each group into loops.
+
+A group has a *space*: the shape its loops run over, and the axes its reductions reduce.  Without
+reductions it computes elementwise over the space.  With reductions, the kept axes are the *rows*:
+for each row come the reductions and whatever uses their results on the same row (softmax, layer
+norm).  Operations that only move elements belong to no space: they are evaluated where they are
+used, as index arithmetic.
+
+The walk is over the nodes in reverse order.  A node joins the group of its consumers when that is
+legal and worth it, else it becomes the root of a new group and its result goes to memory.  Every
+choice goes to `observe.decision` with its reason (reasons.py).
+
+Start reading at `partition`, then `Partition.join`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+
+from jato.base import observe
+from jato.compiler.fusion import cost
+from jato.compiler.fusion.reasons import FUSED, Reason
+from jato.core.graph import Graph, Node, Var
+from jato.ops.structural import Reduction
+
+Shape = tuple[int, ...]
+
+
+@dataclass(eq=False)
+class Group:
+    """Nodes that become one kernel.
+
+    space      the shape the loops run over
+    reduced    axes of `space` that the group's reductions reduce; None without reductions
+    nodes      in graph order
+    outputs    values the kernel stores, in graph order
+    split      few rows and many elements: the reductions run in two stages
+    """
+
+    space: Shape
+    reduced: tuple[int, ...] | None = None
+    nodes: list[Node] = field(default_factory=list)
+    outputs: list[Var] = field(default_factory=list)
+    split: bool = False
+    cost: float = 0.0
+
+    @property
+    def rows(self) -> Shape:
+        """The shape of the kept axes."""
+        if self.reduced is None:
+            return self.space
+        return tuple(n for a, n in enumerate(self.space) if a not in self.reduced)
+
+    def reductions(self) -> list[Node]:
+        return [n for n in self.nodes if cost.is_big_reduction(n)]
+
+
+def partition(graph: Graph) -> list[Group | Node]:
+    return Partition(graph).run()
+
+
+class Partition:
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.position = {node: i for i, node in enumerate(graph.nodes)}
+        self.producer = {v: node for node in graph.nodes for v in node.outputs}
+        self.users: dict[Var, list[Node]] = {}
+        for node in graph.nodes:
+            for a in node.inputs:
+                if type(a) is Var:
+                    seen = self.users.setdefault(a, [])
+                    if not seen or seen[-1] is not node:
+                        seen.append(node)
+        self.results = {a for a in graph.outputs if type(a) is Var}
+        # the group(s) a node was put into; absent for nodes that run alone
+        self.homes: dict[Node, list[Group]] = {}
+        self.groups: list[Group] = []
+
+    def run(self) -> list[Group | Node]:
+        for node in reversed(self.graph.nodes):
+            if node.primitive.fusable:
+                self.place(node)
+        for group in self.groups:
+            group.nodes.sort(key=self.position.__getitem__)
+            group.outputs.sort(key=lambda v: self.position[self.producer[v]])
+        self.merge_siblings()
+        return self.order()
+
+    # ---- one node
+
+    def place(self, node: Node) -> None:
+        """Joins the node to its consumers' groups, or makes it a root."""
+        out = node.outputs[0]
+        users = self.users.get(out, [])
+        alone = [u for u in users if u not in self.homes]
+        groups: list[Group] = []
+        for u in users:
+            for g in self.homes.get(u, []):
+                if g not in groups:
+                    groups.append(g)
+        stored = out in self.results or bool(alone)
+        if not groups:
+            self.root(node)
+            return
+        if not stored and len(groups) == 1:
+            reason = self.join(groups[0], node, users)
+            self.decide(node, groups[0], reason)
+            if reason not in FUSED:
+                self.root(node)
+            return
+        if not stored and self.is_free(node):
+            reasons = [self.join(g, node, users) for g in groups]
+            if all(r in FUSED for r in reasons):
+                self.decide(node, groups[0], Reason.RECOMPUTED)
+                return
+            for g, r in zip(groups, reasons, strict=True):
+                if r in FUSED:
+                    self.leave(g, node)
+        # Some other step needs it too: compute it in one group, which stores it.
+        for g in groups:
+            if self.can_store(g, node, alone, groups):
+                reason = self.join(g, node, users)
+                self.decide(node, g, reason)
+                if reason in FUSED:
+                    g.outputs.append(out)
+                    return
+        if not stored:
+            self.decide(node, groups[0], Reason.SEVERAL_CONSUMERS)
+        self.root(node)
+
+    def root(self, node: Node) -> None:
+        """A new group whose result is stored."""
+        out = node.outputs[0]
+        if cost.is_big_reduction(node):
+            space = node.inputs[0].aval.shape
+            group = Group(space, tuple(node.primitive.axes(node.params)))
+            group.split = self.few_rows(node)
+        else:
+            group = Group(out.aval.shape)
+        group.outputs.append(out)
+        self.groups.append(group)
+        self.enter(group, node)
+
+    def enter(self, group: Group, node: Node) -> None:
+        group.nodes.append(node)
+        # a row's value counts per row, not per element
+        share = 1.0
+        if group.reduced is not None and not cost.is_big_reduction(node):
+            share = min(1.0, node.outputs[0].aval.size / max(1, prod(group.space)))
+        group.cost += share * (1.0 if cost.is_big_reduction(node) else cost.element_cost(node))
+        self.homes.setdefault(node, []).append(group)
+
+    def leave(self, group: Group, node: Node) -> None:
+        group.nodes.remove(node)
+        group.cost -= cost.element_cost(node)
+        self.homes[node].remove(group)
+        if not self.homes[node]:
+            del self.homes[node]
+
+    def is_free(self, node: Node) -> bool:
+        """Worth recomputing in every consumer."""
+        return cost.is_structural(node) or (
+            not isinstance(node.primitive, Reduction)
+            and not node.primitive.rereads
+            and cost.element_cost(node) <= cost.CHEAP
+        )
+
+    def decide(self, node: Node, group: Group, reason: Reason) -> None:
+        observe.decision("fuse" if reason in FUSED else "do not fuse", reason, (node, group))
+
+    # ---- legality
+
+    def join(self, group: Group, node: Node, users: list[Node]) -> Reason:
+        """Puts the node into the group if it can be fused there; the reason either way."""
+        users = [u for u in users if group in self.homes.get(u, [])]
+        if group.cost + cost.element_cost(node) > cost.KERNEL_COST and not cost.is_big_reduction(node):
+            return Reason.TOO_LARGE
+        if any(u.primitive.rereads for u in users) and not self.passes_rereading(node):
+            return Reason.REREAD
+        if cost.is_big_reduction(node):
+            reason = self.join_reduction(group, node, users)
+        elif node.primitive.rereads:
+            # A window or contraction is computed where its value is used, once per element.
+            same = all(self.is_identity(u) for u in users) and group.reduced is None
+            reason = Reason.SAME_DOMAIN if same else Reason.OTHER_DOMAIN
+        else:
+            reason = self.join_plain(group, node, users)
+        if reason in FUSED:
+            self.enter(group, node)
+        return reason
+
+    def join_plain(self, group: Group, node: Node, users: list[Node]) -> Reason:
+        if cost.is_structural(node):
+            return Reason.INDEX_ARITHMETIC
+        if cost.element_cost(node) > cost.CHEAP:
+            out = node.outputs[0].aval
+            for u in users:
+                if cost.is_structural(u) and u.outputs[0].aval.size > out.size:
+                    if not self.repeats_along_rows(group, node, u):
+                        return Reason.REPLICATED
+        if any(cost.is_big_reduction(u) for u in users):
+            return Reason.PRODUCER_OF_REDUCTION
+        return Reason.SAME_DOMAIN
+
+    def repeats_along_rows(self, group: Group, node: Node, broadcast: Node) -> bool:
+        """Is the replicated value one per row, so that the loops compute it once per row?
+
+        True when the broadcast adds trailing axes only: loops run over leading axes outermost.
+        """
+        dims = broadcast.params.get("broadcast_dimensions")
+        if dims is None:
+            return False
+        shape = node.outputs[0].aval.shape
+        out_shape = broadcast.outputs[0].aval.shape
+        last = len(out_shape) - 1
+        while last >= 0 and out_shape[last] == 1:
+            last -= 1
+        carried = {d for d, n in zip(dims, shape, strict=True) if n > 1}
+        return last not in carried
+
+    def passes_rereading(self, node: Node) -> bool:
+        return cost.is_structural(node) and not node.primitive.rereads and all(
+            type(a) is not Var or self.is_memory(a) or cost.is_structural(self.producer[a])
+            for a in node.inputs
+        )
+
+    def is_memory(self, var: Var) -> bool:
+        return var not in self.producer
+
+    def is_identity(self, node: Node) -> bool:
+        """Does the node read its operands at its own index?"""
+        return node.primitive.pointwise
+
+    def few_rows(self, node: Node) -> bool:
+        return (
+            node.outputs[0].aval.size < cost.FEW_ROWS
+            and node.inputs[0].aval.size >= cost.SPLIT_ELEMENTS
+        )
+
+    def join_reduction(self, group: Group, node: Node, users: list[Node]) -> Reason:
+        space: Shape = node.inputs[0].aval.shape
+        axes = tuple(node.primitive.axes(node.params))
+        out: Shape = node.outputs[0].aval.shape
+        split = self.few_rows(node)
+        if group.reduced is not None:
+            if group.space != space or group.reduced != axes:
+                return Reason.OTHER_AXES
+            if group.split:
+                # two stages: no reduction may wait for another one
+                if self.feeds_reduction(group, node):
+                    return Reason.FEW_ROWS
+                return Reason.EPILOGUE_OF_REDUCTION
+            return self.row_chain(group, space, axes)
+        if group.space == space and out != space:  # its result is broadcast back over the rows
+            if split:
+                return Reason.FEW_ROWS
+            reason = self.row_chain(group, space, axes)
+            if reason in FUSED:
+                group.reduced = axes
+            return reason
+        if _squeeze(group.space) == _squeeze(out) and all(
+            n.outputs[0].aval.size <= prod(out) for n in group.nodes
+        ):
+            if any(n.primitive.rereads for n in group.nodes):
+                return Reason.OTHER_DOMAIN
+            group.space, group.reduced, group.split = space, axes, split
+            return Reason.EPILOGUE_OF_REDUCTION
+        return Reason.OTHER_DOMAIN
+
+    def row_chain(self, group: Group, space: Shape, axes: tuple[int, ...]) -> Reason:
+        itemsize = max(v.aval.itemsize for v in group.outputs)
+        last_kept = len(space) - 1 not in axes
+        row = prod(space[a] for a in axes) * itemsize * (16 if last_kept else 1)
+        if row > cost.ROW_BYTES:
+            return Reason.ROWS_TOO_LONG
+        return Reason.ROW_CHAIN
+
+    def feeds_reduction(self, group: Group, node: Node) -> bool:
+        """Does some reduction of the group depend on the node?"""
+        reached: set[Node] = {node}
+        for other in sorted(group.nodes, key=self.position.__getitem__):
+            if any(type(a) is Var and self.producer.get(a) in reached for a in other.inputs):
+                if cost.is_big_reduction(other):
+                    return True
+                reached.add(other)
+        return False
+
+    def can_store(
+        self, group: Group, node: Node, alone: list[Node], groups: list[Group]
+    ) -> bool:
+        """Can the group store this value for the others without needing their results?"""
+        shape = node.outputs[0].aval.shape
+        if cost.is_big_reduction(node):
+            fits = True  # join_reduction decides
+        elif group.reduced is None:
+            fits = shape == group.space
+        else:
+            fits = shape == group.space and not group.split
+        if not fits:
+            return False
+        targets: list[Group | Node] = [g for g in groups if g is not group]
+        targets += alone
+        return not self.depends(group, targets)
+
+    def depends(self, group: Group, targets: list[Group | Node]) -> bool:
+        """Does the group need (through any steps) the result of one of the targets?"""
+        wanted = set(map(id, targets))
+        seen: set[int] = set()
+        stack: list[Group | Node] = [group]
+        while stack:
+            step = stack.pop()
+            for source in self.sources(step):
+                if id(source) in wanted:
+                    return True
+                if id(source) not in seen:
+                    seen.add(id(source))
+                    stack.append(source)
+        return False
+
+    def sources(self, step: Group | Node) -> list[Group | Node]:
+        """The steps whose stored results this one reads, as far as nodes were placed yet."""
+        nodes = step.nodes if isinstance(step, Group) else [step]
+        found: list[Group | Node] = []
+        for node in nodes:
+            for a in node.inputs:
+                source = self.producer.get(a) if type(a) is Var else None
+                if source is None:
+                    continue
+                homes = self.homes.get(source)
+                if homes is None:
+                    found.append(source)  # alone, or not placed yet: walk through it
+                elif step not in homes:
+                    found += [g for g in homes if a in g.outputs]
+        return found
+
+    # ---- groups
+
+    def merge_siblings(self) -> None:
+        """Joins groups over the same space that read the same arrays and do not need each other.
+
+        before: m = max(x); s = sum(x)   two loops over x      after: one loop
+        """
+        by_space: dict[object, list[Group]] = {}
+        for group in self.groups:
+            key = (group.space, group.reduced, group.split)
+            by_space.setdefault(key, []).append(group)
+        for siblings in by_space.values():
+            for i, first in enumerate(siblings):
+                if first not in self.groups:
+                    continue
+                reads = _memory_inputs(first)
+                for second in siblings[i + 1 : i + 9]:
+                    if second not in self.groups or not reads & _memory_inputs(second):
+                        continue
+                    if first.cost + second.cost > cost.KERNEL_COST:
+                        continue
+                    if self.depends(first, [second]) or self.depends(second, [first]):
+                        continue
+                    self.merge(first, second)
+
+    def merge(self, first: Group, second: Group) -> None:
+        for node in second.nodes:
+            self.homes[node].remove(second)
+            if first not in self.homes[node]:
+                self.homes[node].append(first)
+                first.nodes.append(node)
+        first.outputs += [v for v in second.outputs if v not in first.outputs]
+        first.cost += second.cost
+        first.nodes.sort(key=self.position.__getitem__)
+        first.outputs.sort(key=lambda v: self.position[self.producer[v]])
+        self.groups.remove(second)
+        self.decide(second.nodes[-1], first, Reason.SIBLING)
+
+    def order(self) -> list[Group | Node]:
+        """All steps, each after what it reads."""
+        steps: list[Group | Node] = [
+            n for n in self.graph.nodes if n not in self.homes
+        ]
+        steps += self.groups
+
+        def last(step: Group | Node) -> int:
+            return self.position[step.nodes[-1] if isinstance(step, Group) else step]
+
+        steps.sort(key=last)
+        ordered: list[Group | Node] = []
+        done: set[int] = set()
+        for step in steps:
+            stack: list[tuple[Group | Node, bool]] = [(step, False)]
+            while stack:
+                current, ready = stack.pop()
+                if id(current) in done:
+                    continue
+                if ready:
+                    done.add(id(current))
+                    ordered.append(current)
+                    continue
+                stack.append((current, True))
+                stack += [(s, False) for s in self.sources(current) if id(s) not in done]
+        return ordered
+
+
+def _squeeze(shape: Shape) -> Shape:
+    return tuple(n for n in shape if n != 1)
+
+
+def _memory_inputs(group: Group) -> set[Var]:
+    made = {v for n in group.nodes for v in n.outputs}
+    return {a for n in group.nodes for a in n.inputs if type(a) is Var and a not in made}

@@ -1,0 +1,146 @@
+"""Generalisation: a kernel without its shapes.
+
+Takes   a scheduled kernel, with constant extents, strides and offsets.
+Gives   the kernel with run-time parameters in their place, and the parameters' values.
+Runs    last of the loop passes.  The text of the result is the kernel's identity: two shapes that
+        give the same text share machine code.
+
+    For i in [0, 4096): y[i * 512 + 3] = ...   ->   For i in [0, p0): y[i * p1 + p2] = ...
+
+Constants that choose instructions stay: 0 and 1 and -1 anywhere, and 2 as a factor (complex
+numbers lie two by two).  Each place gets a parameter of its own, even where values coincide: a
+square image and an oblong one must not differ.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jato.loopir.grammar import Combine, Expr, For, If, Kernel, Loop, Reduce, Stmt, Store
+
+_KEPT = (0, 1, -1)
+# i64 operands of these opcodes are numbers of iterations or distances, never instructions' fields
+_VALUES_STAY = frozenset({"shl", "shr_logical", "shr_arithmetic"})
+
+
+def generalize(kernel: Kernel) -> tuple[Kernel, list[int]]:
+    rewriter = _Rewriter(kernel)
+    body = rewriter.body(kernel.body)
+    general = Kernel(
+        kernel.name,
+        kernel.buffers,
+        kernel.num_params + len(rewriter.values),
+        body,
+        kernel.in_place,
+        kernel.notes,
+    )
+    return general, rewriter.values
+
+
+class _Rewriter:
+    def __init__(self, kernel: Kernel):
+        self.first = kernel.num_params
+        self.values: list[int] = []
+        self.done: dict[Expr, Expr] = {}
+        self.serial = 0
+
+    def parameter(self, value: int) -> Expr:
+        position = self.first + len(self.values)
+        self.values.append(value)
+        return self.node("param", (), "i64", position)
+
+    def node(self, op: str, args: tuple[Expr, ...], dtype: str, attr: Any) -> Expr:
+        self.serial += 1
+        return Expr(op, args, dtype, attr, self.serial)
+
+    # ---- expressions
+
+    def expr(self, e: Expr) -> Expr:
+        """The expression with its i64 constants made parameters; iterative, for deep chains."""
+        done = self.done
+        stack = [e]
+        while stack:
+            x = stack[-1]
+            if x in done:
+                stack.pop()
+                continue
+            missing = [a for a in x.args if a not in done and not _is_constant(a)]
+            if missing:
+                stack += reversed(missing)
+                continue
+            stack.pop()
+            if x.args:
+                args = tuple(self.operand(x, a, i) for i, a in enumerate(x.args))
+                done[x] = self.node(x.op, args, x.dtype, x.attr)
+            else:
+                done[x] = self.leaf(x)
+        return done[e]
+
+    def operand(self, user: Expr, a: Expr, position: int) -> Expr:
+        if not _is_constant(a):
+            return self.done[a]
+        value = a.attr
+        keep = value in _KEPT or user.op in _VALUES_STAY
+        if user.op == "mul" and value == 2:
+            keep = True
+        if user.op == "select" and position == 0:
+            keep = True
+        return self.leaf(a) if keep else self.parameter(value)
+
+    def leaf(self, x: Expr) -> Expr:
+        if x.op == "const" or x.op == "var":
+            found = self.done.get(x)
+            if found is None:
+                found = self.done[x] = self.node(x.op, (), x.dtype, x.attr)
+            return found
+        return self.node(x.op, (), x.dtype, x.attr)
+
+    def bound(self, e: Expr) -> Expr:
+        """A loop bound or an index: a constant becomes a parameter unless it is 0 or 1."""
+        if _is_constant(e):
+            return self.leaf(e) if e.attr in _KEPT else self.parameter(e.attr)
+        return self.expr(e)
+
+    # ---- statements
+
+    def body(self, statements: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(self.statement(s) for s in statements)
+
+    def statement(self, s: Stmt) -> Stmt:
+        if isinstance(s, Store):
+            mask = None if s.mask is None else self.expr(s.mask)
+            return Store(s.buffer, self.bound(s.index), self.bound(s.value), mask)
+        if isinstance(s, For):
+            start, stop = self.bound(s.start), self.bound(s.stop)
+            return For(self.expr(s.var), start, stop, self.body(s.body), s.lanes)
+        if isinstance(s, Reduce):
+            start, stop = self.bound(s.start), self.bound(s.stop)
+            identity = tuple(map(self.bound, s.identity))
+            body = self.body(s.body)
+            elements = tuple(map(self.bound, s.elements))
+            combine = Combine(
+                tuple(map(self.expr, s.combine.left)),
+                tuple(map(self.expr, s.combine.right)),
+                tuple(map(self.expr, s.combine.result)),
+            )
+            return Reduce(
+                tuple(map(self.expr, s.results)), self.expr(s.var), start, stop, body, elements,
+                combine, identity, s.lanes,
+            )  # fmt: skip
+        if isinstance(s, Loop):
+            start, stop = self.bound(s.start), self.bound(s.stop)
+            inits = tuple(map(self.bound, s.inits))
+            carries = tuple(map(self.expr, s.carries))
+            condition = None if s.condition is None else self.expr(s.condition)
+            body = self.body(s.body)
+            return Loop(
+                carries, inits, tuple(map(self.expr, s.results)), self.expr(s.var), start, stop,
+                body, tuple(map(self.bound, s.nexts)), condition,
+            )  # fmt: skip
+        if isinstance(s, If):
+            return If(self.expr(s.condition), self.body(s.then))
+        raise TypeError(type(s).__name__)
+
+
+def _is_constant(e: Expr) -> bool:
+    return e.op == "const" and e.dtype == "i64"

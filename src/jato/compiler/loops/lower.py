@@ -1,0 +1,173 @@
+"""Lowering: from the nodes of a group to loop-IR expressions.
+
+`Lowering.value(atom, index)` is the heart: the value of an atom at an index (a tuple of i64
+expressions).  Values in memory become loads, nodes of the group ask their primitive's `lower`,
+which asks for its operands in turn; so index arithmetic composes by itself and the same rule
+serves the fused and the unfused case.
+
+A result is remembered for the rest of the block it was made in (a nested reduction made in an
+inner loop is not visible outside), and per guard.  Reductions are placed by schedule.py, which
+remembers their results with `define`; meeting one that was not placed raises UnplacedReduction,
+and the caller fuses less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from jato.base import dtypes
+from jato.base.errors import invariant
+from jato.compiler.fusion import cost
+from jato.core.graph import Atom, Literal, Node, Var
+from jato.loopir.builder import Builder
+from jato.loopir.grammar import Buffer, Expr
+
+Index = tuple[Expr, ...]
+
+
+class UnplacedReduction(Exception):
+    """A reduction's value is needed at an index where the schedule did not compute it."""
+
+    def __init__(self, node: Node):
+        self.node = node
+        super().__init__(node.primitive.name)
+
+
+class Operand:
+    """What `lower` rules see of an operand: its type, and its value at an index."""
+
+    __slots__ = ("atom", "aval", "lowering")
+
+    def __init__(self, lowering: Lowering, atom: Atom):
+        self.lowering = lowering
+        self.atom = atom
+        self.aval = atom.aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> str:
+        return dtypes.scalar_name(self.aval)
+
+    def __call__(self, index: Index) -> Any:
+        return self.lowering.value(self.atom, index)
+
+
+class Lowering:
+    """Values of a group's atoms as expressions of one kernel."""
+
+    def __init__(self, b: Builder, nodes: Iterable[Node]):
+        self.b = b
+        self.producer: dict[Var, Node] = {v: n for n in nodes for v in n.outputs}
+        self.buffers: dict[Var, Buffer] = {}  # arrays in memory that the kernel reads
+        self.outputs: dict[Var, Buffer] = {}
+        self.operands: dict[Node, list[Operand]] = {}
+        # values known in each open block, innermost last
+        self.scopes: list[dict[Any, Any]] = [{}]
+
+    # ---- values
+
+    def value(self, atom: Atom, index: Index) -> Any:
+        """The value of an atom at an index: Expr, or Complex."""
+        if type(atom) is Literal:
+            return self.literal(atom)
+        key = (atom, index, tuple(self.b._guards))
+        for scope in reversed(self.scopes):
+            known = scope.get(key)
+            if known is not None:
+                return known
+        node = self.producer.get(atom)  # type: ignore[arg-type]
+        if node is None:
+            result = self.load(atom, index)  # type: ignore[arg-type]
+        elif cost.is_big_reduction(node):
+            raise UnplacedReduction(node)
+        else:
+            result = node.primitive.lower(
+                self.b, self.inputs_of(node), index, node.outputs[0].aval, **node.params
+            )
+        self.scopes[-1][key] = result
+        return result
+
+    def inputs_of(self, node: Node) -> list[Operand]:
+        operands = self.operands.get(node)
+        if operands is None:
+            operands = self.operands[node] = [Operand(self, a) for a in node.inputs]
+        return operands
+
+    def define(self, var: Var, index: Index, value: Any) -> None:
+        """Makes a value known for the rest of the current block."""
+        self.scopes[-1][var, index, tuple(self.b._guards)] = value
+
+    def literal(self, atom: Literal) -> Any:
+        aval = atom.aval
+        value = atom.value
+        return self.b.const(
+            value.item() if hasattr(value, "item") else value, dtypes.scalar_name(aval)
+        )
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Values computed inside are forgotten afterwards (their statements are in the block)."""
+        self.scopes.append({})
+        try:
+            yield
+        finally:
+            self.scopes.pop()
+
+    # ---- memory
+
+    def load(self, var: Var, index: Index) -> Any:
+        buffer = self.buffers.get(var)
+        if buffer is None:
+            buffer = self.buffers[var] = self.b.input(
+                f"in{len(self.buffers)}", dtypes.scalar_name(var.aval)
+            )
+        return self.b.load(buffer, self.offset(var.aval.shape, index))
+
+    def output(self, var: Var) -> Buffer:
+        buffer = self.outputs.get(var)
+        if buffer is None:
+            buffer = self.outputs[var] = self.b.output(
+                f"out{len(self.outputs)}", dtypes.scalar_name(var.aval)
+            )
+        return buffer
+
+    def store(self, var: Var, index: Index) -> None:
+        """Writes the value of an output at an index of its shape."""
+        value = self.value(var, index)
+        self.b.store(self.output(var), self.offset(var.aval.shape, index), value)
+
+    def offset(self, shape: tuple[int, ...], index: Index) -> Expr:
+        """Row-major position of an index."""
+        invariant(len(shape) == len(index), f"index of rank {len(index)} for shape {shape}")
+        b = self.b
+        total = b.index(0)
+        stride = 1
+        for n, i in zip(reversed(shape), reversed(index), strict=True):
+            if n != 1:
+                total = b.add(total, b.mul(i, b.index(stride)))
+            stride *= n
+        return total
+
+    def unravel(self, position: Expr, shape: tuple[int, ...]) -> Index:
+        """The index at a row-major position."""
+        b = self.b
+        index: list[Expr] = []
+        stride = 1
+        strides: list[int] = []
+        for n in reversed(shape):
+            strides.append(stride)
+            stride *= n
+        for n, step in zip(shape, reversed(strides), strict=True):
+            if n == 1:
+                index.append(b.index(0))
+                continue
+            i = b.div(position, b.index(step)) if step != 1 else position
+            index.append(b.rem(i, b.index(n)))
+        return tuple(index)
+
+

@@ -1,0 +1,653 @@
+"""Schedules: from a fusion group to loop nests.
+
+Takes   a group of partition.py.
+Gives   one kernel (two for a split reduction) with the arrays it works on and its grid.
+Runs    after fusion; generalize.py then takes the shapes out of the kernel.
+
+    map     no reductions. The trailing axes that can be walked as one become the vector loop, the
+            others the grid.  A transposed read gets blocks, so that each cache line is used whole.
+    rows    reductions. The grid runs over the kept axes; per row come the reductions, level after
+            level (a level needs the results of the one before), then the results.  The vector loop
+            runs along the last axis, kept or reduced.
+    split   few rows and many elements: the first kernel reduces chunks, the second their results.
+
+A shape is only used to choose between these forms and to bound ranges; extents become run-time
+parameters afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil, prod
+from typing import Any
+
+from jato.base import dtypes
+from jato.compiler.fusion import cost
+from jato.compiler.fusion.partition import Group
+from jato.compiler.loops.lower import Index, Lowering
+from jato.compiler.loops.walk import expressions, loads, statements
+from jato.core.graph import Node, Var
+from jato.core.types import array_type
+from jato.loopir.builder import Builder
+from jato.loopir.complex import Complex
+from jato.loopir.grammar import For, Kernel
+from jato.ops.structural import Reduction
+
+# A lane axis shorter than this is flattened together with the axes before it.
+SHORT_AXIS = 16
+# Elements of a vector loop that one grid step gets at the most, when there are few outer steps.
+CHUNK = 1 << 14
+# Block of a transposed read: 16 elements of 4 bytes are a cache line.
+TILE = 16
+# A running sum is folded after this many additions per lane, so that rounding errors grow with
+# the logarithm of the length (Higham, Accuracy and Stability of Numerical Algorithms, 4.2).
+FOLD = 512
+
+
+@dataclass(eq=False)
+class LoopNest:
+    """A kernel and what it runs on.
+
+    arguments      arrays of the kernel's buffers, in the kernel's order (local ones left out)
+    grid           iterations of the outermost loop; a thread takes multiples of `grain`
+    step_ns        estimate for one of them on one core
+    in_place       an output may share the memory of an input of its type
+    """
+
+    kernel: Kernel
+    arguments: list[Var]
+    outputs: list[Var]
+    grid: int
+    grain: int
+    step_ns: float
+    bytes: int
+    in_place: bool = False
+
+
+def schedule(group: Group, vector_bytes: int) -> list[LoopNest]:
+    return Scheduler(group, vector_bytes).run()
+
+
+class Scheduler:
+    def __init__(self, group: Group, vector_bytes: int):
+        self.group = group
+        self.nodes = group.nodes
+        self.width = vector_bytes // _widest(group)
+        self.unit_ns = cost.UNIT_NS * 16 / self.width
+
+    def run(self) -> list[LoopNest]:
+        if self.group.reduced is None:
+            return [self.map()]
+        if self.group.split:
+            return self.split()
+        return [self.rows()]
+
+    # ---- map
+
+    def map(self) -> LoopNest:
+        shape = self.group.space
+        dims = [n for n in shape if n != 1]
+        size = prod(shape)
+        if not dims or self.is_pointwise():
+            return self.map_flat([size])
+        if dims[-1] < SHORT_AXIS and size > dims[-1]:
+            return self.map_flat(dims)
+        for first in range(len(dims) - 1):
+            nest = self.map_rows(dims[:first], dims[first:]) if first else self.map_flat(dims)
+            if nest is not None and not _divides(nest.kernel):
+                return nest
+        nest = self.map_rows(dims[:-1], dims[-1:]) if len(dims) > 1 else self.map_flat(dims)
+        crossing = self.crossing_axis(dims) if len(dims) > 1 else None
+        return nest if crossing is None else self.map_tiled(dims, crossing)
+
+    def crossing_axis(self, dims: list[int]) -> int | None:
+        """The axis (of those longer than 1) along which a read is contiguous that is strided
+        along the last one; None if there is no such read."""
+        b = Builder()
+        lowering = Lowering(b, self.nodes)
+        variables = tuple(b.var("i", "i64", 0, n - 1) for n in dims)
+        with b.block() as body:
+            self.store_all(lowering, self.full_index(lowering, variables))
+        for load in loads(body):
+            terms = b.linear(load.args[0]).terms
+            if terms.get((variables[-1],), 0) in (0, 1, -1, 2):
+                continue
+            for axis, variable in enumerate(variables[:-1]):
+                if terms.get((variable,)) == 1 and dims[axis] >= 4:
+                    return axis
+        return None
+
+    def is_pointwise(self) -> bool:
+        """All operands have the shape of the results or are scalars: any order of axes will do."""
+        space = self.group.space
+        for node in self.nodes:
+            if cost.is_structural(node) or isinstance(node.primitive, Reduction):
+                return False
+            if node.primitive.rereads or node.outputs[0].aval.shape != space:
+                return False
+            if any(a.aval.shape not in ((), space) for a in node.inputs):
+                return False
+        return True
+
+    def map_flat(self, dims: list[int]) -> LoopNest:
+        """One vector loop over all elements."""
+        b = Builder()
+        lowering = Lowering(b, self.nodes)
+        size = prod(dims)
+        v = b.var("i", "i64", 0, max(0, size - 1))
+        lanes = self.lanes(size)
+        with b.block() as body:
+            self.store_all(lowering, self.full_index(lowering, lowering.unravel(v, tuple(dims))))
+        b.append(For(v, b.grid_begin(), b.grid_end(), tuple(body), lanes))
+        in_place = self.is_pointwise()
+        return self.nest(lowering, "map", size, max(64, 4 * lanes), 1, in_place)
+
+    def map_rows(self, outer: list[int], inner: list[int]) -> LoopNest:
+        """Grid over the outer axes (and chunks of the inner loop), vector loop over the inner."""
+        b = Builder()
+        lowering = Lowering(b, self.nodes)
+        rows, length = prod(outer), prod(inner)
+        chunks = ceil(length / CHUNK) if rows < 32 and length > 2 * CHUNK else 1
+        g = b.var("g", "i64", 0, max(0, rows * chunks - 1))
+        lanes = self.lanes(length)
+        with b.block() as body:
+            row, start, stop = _chunk(b, g, chunks, length)
+            with b.for_("i", start, stop, lanes) as v:
+                index = lowering.unravel(row, tuple(outer)) + lowering.unravel(v, tuple(inner))
+                self.store_all(lowering, self.full_index(lowering, index))
+        b.append(For(g, b.grid_begin(), b.grid_end(), tuple(body)))
+        return self.nest(lowering, "map", rows * chunks, 1, ceil(length / chunks))
+
+    def map_tiled(self, dims: list[int], crossing: int) -> LoopNest:
+        """Like map_rows, in blocks of TILE rows of axis `crossing` by a few vectors.
+
+        before: for p: for i (lanes): out[p, i] = in[i, p]     a cache line per element read
+        after:  for each block: for i (lanes): for p: ...      a line serves TILE iterations
+        """
+        b = Builder()
+        lowering = Lowering(b, self.nodes)
+        others = [n for a, n in enumerate(dims[:-1]) if a != crossing]
+        height, width = dims[crossing], dims[-1]
+        span = 4 * TILE
+        down, across = ceil(height / TILE), ceil(width / span)
+        grid = prod(others) * down * across
+        g = b.var("g", "i64", 0, max(0, grid - 1))
+        with b.block() as body:
+            block, column = b.div(g, b.index(across)), b.rem(g, b.index(across))
+            other, row = b.div(block, b.index(down)), b.rem(block, b.index(down))
+            left, top = b.mul(column, b.index(span)), b.mul(row, b.index(TILE))
+            right = b.min(b.add(left, b.index(span)), b.index(width))
+            bottom = b.min(b.add(top, b.index(TILE)), b.index(height))
+            with b.for_("i", left, right, self.width) as v, b.for_("p", top, bottom) as p:
+                index = list(lowering.unravel(other, tuple(others)))
+                index.insert(crossing, p)
+                self.store_all(lowering, self.full_index(lowering, (*index, v)))
+        b.append(For(g, b.grid_begin(), b.grid_end(), tuple(body)))
+        return self.nest(lowering, "map_tiled", grid, 1, TILE * span)
+
+    def full_index(self, lowering: Lowering, index: Index) -> Index:
+        """The index in `space` for one over its axes longer than 1."""
+        return _with_ones(lowering.b, self.group.space, index)
+
+    def store_all(self, lowering: Lowering, index: Index) -> None:
+        with lowering.scope():
+            # in graph order, so that a long chain is no deep recursion
+            for node in self.nodes:
+                if (
+                    node.outputs[0].aval.shape == self.group.space
+                    and not cost.is_structural(node)
+                    and not isinstance(node.primitive, Reduction)
+                    and not node.primitive.rereads
+                ):
+                    lowering.value(node.outputs[0], index)
+            for var in self.group.outputs:
+                lowering.store(var, self.index_for(lowering, var, index))
+
+    def index_for(self, lowering: Lowering, var: Var, index: Index) -> Index:
+        if var.aval.shape == self.group.space:
+            return index
+        return _with_ones(
+            lowering.b,
+            var.aval.shape,
+            tuple(i for i, n in zip(index, self.group.space, strict=True) if n != 1),
+        )
+
+    # ---- rows
+
+    def rows(self) -> LoopNest:
+        space, reduced = self.group.space, self.group.reduced or ()
+        long_axes = [a for a, n in enumerate(space) if n != 1]
+        if long_axes[-1] in reduced:
+            axes = [a for a in long_axes if a in reduced]
+            if len(axes) > 1:
+                nest = self.rows_along(merged=True)
+                if not _divides(nest.kernel):
+                    return nest
+            return self.rows_along(merged=False)
+        return self.rows_across()
+
+    def rows_along(self, merged: bool) -> LoopNest:
+        """The vector loop runs along the reduced axes; one row per grid step."""
+        b = Builder()
+        lowering = Lowering(b, self.nodes)
+        space = self.group.space
+        kept, axes = self.axes()
+        rows = prod(space[a] for a in kept)
+        extents = [space[a] for a in axes]
+        if merged:
+            extents = [prod(extents)]
+        g = b.var("g", "i64", 0, max(0, rows - 1))
+        lanes = self.lanes(extents[-1], unroll=4)
+
+        def index(d: Sequence[Any]) -> Index:
+            inner = lowering.unravel(d[0], tuple(space[a] for a in axes)) if merged else tuple(d)
+            return self.combine_index(lowering, dict(zip(kept, row, strict=True)), axes, inner)
+
+        with b.block() as body, lowering.scope():
+            row = lowering.unravel(g, tuple(space[a] for a in kept))
+            for level in self.levels():
+                self.reduce_level(lowering, level, extents, index, row, lanes)
+            self.store_rows(lowering, row)
+            wide = [v for v in self.group.outputs if v.aval.shape == space]
+            if wide:
+                with _nested(b, extents, self.lanes(extents[-1])) as d, lowering.scope():
+                    for var in wide:
+                        lowering.store(var, index(d))
+        b.append(For(g, b.grid_begin(), b.grid_end(), tuple(body)))
+        return self.nest(lowering, "rows", rows, 1, prod(extents))
+
+    def rows_across(self) -> LoopNest:
+        """The vector loop runs along the last kept axis: each lane is a row of its own."""
+        b = Builder()
+        lowering = Lowering(b, self.nodes)
+        space = self.group.space
+        kept, axes = self.axes()
+        outer, last = kept[:-1], kept[-1]
+        extents = [space[a] for a in axes]
+        length = space[last]
+        lanes = self.lanes(length, unroll=4)
+        blocks = ceil(length / lanes)
+        grid = prod(space[a] for a in outer) * blocks
+        g = b.var("g", "i64", 0, max(0, grid - 1))
+
+        with b.block() as body:
+            outer_row, block = b.div(g, b.index(blocks)), b.rem(g, b.index(blocks))
+            start = b.mul(block, b.index(lanes))
+            stop = b.min(b.add(start, b.index(lanes)), b.index(length))
+            with b.for_("i", start, stop, lanes) as v, lowering.scope():
+                row = (*lowering.unravel(outer_row, tuple(space[a] for a in outer)), v)
+                places = dict(zip(kept, row, strict=True))
+
+                def index(d: Sequence[Any]) -> Index:
+                    return self.combine_index(lowering, places, axes, tuple(d))
+
+                for level in self.levels():
+                    self.reduce_level(lowering, level, extents, index, row, 1)
+                self.store_rows(lowering, row)
+                wide = [x for x in self.group.outputs if x.aval.shape == space]
+                if wide:
+                    with _nested(b, extents, 1) as d, lowering.scope():
+                        for var in wide:
+                            lowering.store(var, index(d))
+        b.append(For(g, b.grid_begin(), b.grid_end(), tuple(body)))
+        return self.nest(lowering, "rows", grid, 1, prod(extents) * lanes)
+
+    def axes(self) -> tuple[list[int], list[int]]:
+        """Kept and reduced axes longer than 1."""
+        space, reduced = self.group.space, self.group.reduced or ()
+        kept = [a for a, n in enumerate(space) if n != 1 and a not in reduced]
+        return kept, [a for a, n in enumerate(space) if n != 1 and a in reduced]
+
+    def combine_index(
+        self, lowering: Lowering, kept: dict[int, Any], axes: list[int], inner: Sequence[Any]
+    ) -> Index:
+        places = {**kept, **dict(zip(axes, inner, strict=True))}
+        zero = lowering.b.index(0)
+        return tuple(places.get(a, zero) for a in range(len(self.group.space)))
+
+    def levels(self) -> list[list[Node]]:
+        """Reductions by how many others they have to wait for."""
+        depth: dict[Node, int] = {}
+        producer = {v: n for n in self.nodes for v in n.outputs}
+        levels: list[list[Node]] = []
+        for node in self.nodes:
+            before = 0
+            for a in node.inputs:
+                source = producer.get(a) if type(a) is Var else None
+                if source is not None:
+                    before = max(before, depth[source] + cost.is_big_reduction(source))
+            depth[node] = before
+            if cost.is_big_reduction(node):
+                while len(levels) <= before:
+                    levels.append([])
+                levels[before].append(node)
+        return levels
+
+    def reduce_level(
+        self,
+        lowering: Lowering,
+        level: list[Node],
+        extents: list[int],
+        index: Callable[[Sequence[Any]], Index],
+        row: Index,
+        lanes: int,
+    ) -> None:
+        """One loop for all reductions of a level; makes their results known for the row."""
+        b = lowering.b
+        parts = accumulate(lowering, level, extents, index, lanes)
+        for node, values in zip(level, parts, strict=True):
+            out = node.outputs[0]
+            result = node.primitive.finish(b, values, out.aval, **node.params)
+            lowering.define(out, _with_ones(b, out.aval.shape, row), result)
+
+    def store_rows(self, lowering: Lowering, row: Index) -> None:
+        for var in self.group.outputs:
+            if var.aval.shape != self.group.space:
+                lowering.store(var, _with_ones(lowering.b, var.aval.shape, row))
+
+    # ---- split
+
+    def split(self) -> list[LoopNest]:
+        """Chunks of the longest run of elements first, then the chunks' results."""
+        _, axes = self.axes()
+        merged = self.split_chunks(merged=True) if len(axes) > 1 else None
+        if merged is not None and not _divides(merged[0].kernel):
+            return merged[1]()
+        return self.split_chunks(merged=False)[1]()
+
+    def split_chunks(self, merged: bool) -> tuple[LoopNest, Callable[[], list[LoopNest]]]:
+        space = self.group.space
+        kept, axes = self.axes()
+        extents = [space[a] for a in axes]
+        if merged:
+            extents = [prod(extents)]
+        rows = prod(space[a] for a in kept)
+        inner = prod(extents[1:]) * rows
+        chunk = max(1, ceil(cost.SPLIT_ELEMENTS / 2 / inner))
+        chunk = max(chunk, ceil(extents[0] / 256))
+        chunks = ceil(extents[0] / chunk)
+        reductions = self.group.reductions()
+
+        b = Builder()
+        lowering = Lowering(b, self.nodes)
+        partials: list[list[list[Var]]] = []  # per reduction, per accumulator: its parts
+        c = b.var("c", "i64", 0, max(0, chunks - 1))
+        across = bool(kept) and kept[-1] > axes[-1]
+        lanes = 1 if across else self.lanes(extents[-1] if len(extents) > 1 else chunk, unroll=4)
+        with b.block() as body:
+            start = b.mul(c, b.index(chunk))
+            stop = b.min(b.add(start, b.index(chunk)), b.index(extents[0]))
+            count = b.sub(stop, start)
+            row_lanes = self.lanes(rows) if across else 1
+            with b.for_("r", 0, rows, row_lanes) as r, lowering.scope():
+                row = lowering.unravel(r, tuple(space[a] for a in kept))
+                places = dict(zip(kept, row, strict=True))
+
+                def index(d: Sequence[Any]) -> Index:
+                    first = b.add(start, d[0])
+                    inner_index: Index = (first, *d[1:])
+                    if merged:
+                        inner_index = lowering.unravel(first, tuple(space[a] for a in axes))
+                    return self.combine_index(lowering, places, axes, inner_index)
+
+                parts = accumulate(
+                    lowering, reductions, [count, *extents[1:]], index, lanes, bound=chunk
+                )
+                position = b.add(b.mul(c, b.index(rows)), r)
+                for values in parts:
+                    partials.append(_store_parts(lowering, values, position, chunks, rows))
+        b.append(For(c, b.grid_begin(), b.grid_end(), tuple(body)))
+        flat = [v for per in partials for pair in per for v in pair]
+        first = self.nest(lowering, "split", chunks, 1, chunk * inner, outputs=flat)
+        return first, lambda: [first, self.join_chunks(reductions, partials, chunks, rows)]
+
+    def join_chunks(
+        self, reductions: list[Node], partials: list[list[list[Var]]], chunks: int, rows: int
+    ) -> LoopNest:
+        b = Builder()
+        space = self.group.space
+        kept, _ = self.axes()
+        made = {v for n in reductions for v in n.outputs}
+        after = [n for n in self.nodes if self.depends_on(n, made)]
+        lowering = Lowering(b, [*reductions, *after])
+        r = b.var("r", "i64", 0, max(0, rows - 1))
+        with b.block() as body, lowering.scope():
+            row = lowering.unravel(r, tuple(space[a] for a in kept))
+            def element(c: Any) -> tuple[Any, ...]:
+                position = b.add(b.mul(c, b.index(rows)), r)
+                values = []
+                for per in partials:
+                    for pair in per:
+                        loaded = [lowering.load(v, (position,)) for v in pair]
+                        values.append(Complex(*loaded) if len(pair) == 2 else loaded[0])
+                return tuple(values)
+
+            results = _reduce(lowering, reductions, [chunks], lambda d: element(d[0]), 1)
+            for node, values in zip(reductions, results, strict=True):
+                out = node.outputs[0]
+                value = node.primitive.finish(b, values, out.aval, **node.params)
+                lowering.define(out, _with_ones(b, out.aval.shape, row), value)
+            self.store_rows(lowering, row)
+        b.append(For(r, b.grid_begin(), b.grid_end(), tuple(body)))
+        return self.nest(lowering, "join", rows, 1, chunks)
+
+    def depends_on(self, node: Node, made: set[Var]) -> bool:
+        if any(type(a) is Var and a in made for a in node.inputs):
+            made.update(node.outputs)
+            return True
+        return bool(cost.is_structural(node) or not cost.is_big_reduction(node))
+
+    # ---- common
+
+    def lanes(self, extent: int, unroll: int = 1) -> int:
+        """Lanes of a loop of this extent: more vectors at once where there is enough to do."""
+        wide = self.width * unroll
+        return wide if unroll > 1 and extent >= 4 * wide else self.width
+
+    def nest(
+        self,
+        lowering: Lowering,
+        kind: str,
+        grid: int,
+        grain: int,
+        elements: int,
+        in_place: bool = False,
+        outputs: list[Var] | None = None,
+    ) -> LoopNest:
+        b = lowering.b
+        names = {buffer: var for var, buffer in lowering.buffers.items()}
+        names.update({buffer: var for var, buffer in lowering.outputs.items()})
+        kernel = b.kernel(_kernel_name(kind, self.nodes), in_place=in_place)
+        arguments = [names[buffer] for buffer in kernel.buffers if buffer.space != "local"]
+        traffic = sum(v.aval.nbytes for v in arguments)
+        work = self.group.cost * elements * self.unit_ns + traffic * cost.BYTE_NS / max(1, grid)
+        stored = outputs if outputs is not None else list(self.group.outputs)
+        return LoopNest(kernel, arguments, stored, grid, grain, work, traffic, in_place)
+
+
+# ---- reductions
+
+
+def accumulate(
+    lowering: Lowering,
+    reductions: list[Node],
+    extents: Sequence[Any],
+    index: Callable[[Sequence[Any]], Index],
+    lanes: int,
+    bound: int | None = None,
+) -> list[tuple[Any, ...]]:
+    """Accumulators of several reductions over the same elements, in one loop nest."""
+    b = lowering.b
+
+    def element(d: Sequence[Any]) -> tuple[Any, ...]:
+        place = index(d)
+        values: list[Any] = []
+        for node in reductions:
+            operands = [lowering.value(a, place) for a in node.inputs]
+            values += node.primitive.element(b, operands[0], place, **node.params)
+        return tuple(values)
+
+    last = extents[-1]
+    length = bound if len(extents) == 1 and bound is not None else last
+    if isinstance(length, int) and length > 2 * FOLD * lanes:
+        return _folded(lowering, reductions, extents, element, lanes)
+    return _reduce(lowering, reductions, extents, element, lanes)
+
+
+def _folded(
+    lowering: Lowering,
+    reductions: list[Node],
+    extents: Sequence[Any],
+    element: Callable[[Sequence[Any]], tuple[Any, ...]],
+    lanes: int,
+) -> list[tuple[Any, ...]]:
+    """The innermost extent in stretches of FOLD additions a lane."""
+    b = lowering.b
+    stretch = FOLD * lanes
+    last = b._bound(extents[-1])
+    count = b.div(b.add(last, b.index(stretch - 1)), b.index(stretch))
+
+    def outer(d: Sequence[Any]) -> tuple[Any, ...]:
+        start = b.mul(d[-1], b.index(stretch))
+        length = b.min(b.index(stretch), b.sub(last, start))
+        inner = _reduce(
+            lowering, reductions, [length], lambda e: element((*d[:-1], b.add(start, e[0]))), lanes
+        )
+        return tuple(v for part in inner for v in part)
+
+    return _reduce(lowering, reductions, [*extents[:-1], count], outer, 1)
+
+
+def _reduce(
+    lowering: Lowering,
+    reductions: list[Node],
+    extents: Sequence[Any],
+    element: Callable[[Sequence[Any]], tuple[Any, ...]],
+    lanes: int,
+) -> list[tuple[Any, ...]]:
+    """b.reduce over the concatenated accumulators of all reductions."""
+    b = lowering.b
+    identities = [tuple(n.primitive.identity(b, n.inputs[0].aval, **n.params)) for n in reductions]
+    sizes = [len(i) for i in identities]
+
+    def split(values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        parts, start = [], 0
+        for size in sizes:
+            parts.append(tuple(values[start : start + size]))
+            start += size
+        return parts
+
+    def combine(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
+        joined: list[Any] = []
+        for node, p, q in zip(reductions, split(left), split(right), strict=True):
+            joined += node.primitive.combine(b, p, q)
+        return tuple(joined)
+
+    def in_scope(*d: Any) -> tuple[Any, ...]:
+        with lowering.scope():
+            return element(d)
+
+    total = b.reduce(
+        list(extents), in_scope, combine, tuple(v for i in identities for v in i), lanes=lanes
+    )
+    return split(total if isinstance(total, tuple) else (total,))
+
+
+def _store_parts(
+    lowering: Lowering, values: tuple[Any, ...], position: Any, chunks: int, rows: int
+) -> list[list[Var]]:
+    """Writes accumulators to fresh arrays of (chunks, rows); complex ones as two."""
+    made: list[list[Var]] = []
+    for value in values:
+        pair = [value.re, value.im] if isinstance(value, Complex) else [value]
+        variables = []
+        for part in pair:
+            dtype = dtypes.DTYPES[dtypes.SCALAR_NAMES.index(part.dtype)]
+            var = Var(array_type((chunks * rows,), dtype))
+            lowering.b.store(lowering.output(var), position, part)
+            variables.append(var)
+        made.append(variables)
+    return made
+
+
+# ---- small helpers
+
+
+def _with_ones(b: Builder, shape: tuple[int, ...], index: Sequence[Any]) -> Index:
+    """An index for `shape` from one over its axes longer than 1."""
+    rest = iter(index)
+    return tuple(b.index(0) if n == 1 else next(rest) for n in shape)
+
+
+def _chunk(b: Builder, g: Any, chunks: int, length: int) -> tuple[Any, Any, Any]:
+    """(row, start, stop) of grid step g when each row is cut into chunks."""
+    if chunks == 1:
+        return g, b.index(0), b.index(length)
+    size = ceil(length / chunks / 64) * 64
+    start = b.mul(b.rem(g, b.index(chunks)), b.index(size))
+    stop = b.min(b.add(start, b.index(size)), b.index(length))
+    return b.div(g, b.index(chunks)), start, stop
+
+
+class _nested:
+    """`with _nested(b, extents, lanes) as indices`: one loop per extent, the last with lanes."""
+
+    def __init__(self, b: Builder, extents: Sequence[int], lanes: int):
+        self.b = b
+        self.extents = list(extents)
+        self.lanes = lanes
+        self.open: list[Any] = []
+
+    def __enter__(self) -> list[Any]:
+        indices = []
+        for depth, extent in enumerate(self.extents):
+            last = depth == len(self.extents) - 1
+            manager = self.b.for_("d", 0, extent, self.lanes if last else 1)
+            indices.append(manager.__enter__())
+            self.open.append(manager)
+        return indices
+
+    def __exit__(self, *exc: Any) -> None:
+        for manager in reversed(self.open):
+            manager.__exit__(*exc)
+
+
+def _widest(group: Group) -> int:
+    """Bytes of the widest scalar that the vector loop computes with."""
+    widest = 1
+    for node in group.nodes:
+        for a in (*node.inputs, *node.outputs):
+            if a.aval.ndim:
+                name = dtypes.scalar_name(a.aval)
+                size = {"c64": 4, "c128": 8, "f16": 4, "bf16": 4}.get(name, a.aval.itemsize)
+                widest = max(widest, size)
+    return widest
+
+
+def _divides(kernel: Kernel) -> bool:
+    """Did a division of a vector loop's variable survive simplification?"""
+    variables = {s.var for s in statements(kernel.body) if getattr(s, "lanes", 1) > 1}
+    return any(
+        e.op in ("div", "rem") and e.dtype == "i64" and _mentions(e.args[0], variables)
+        for e in expressions(kernel)
+    )
+
+
+def _mentions(expr: Any, variables: set[Any]) -> bool:
+    stack = [expr]
+    while stack:
+        e = stack.pop()
+        if e in variables:
+            return True
+        stack += e.args
+    return False
+
+
+def _kernel_name(kind: str, nodes: list[Node]) -> str:
+    """For profiles and listings: the kind and the operations, shortened."""
+    names: list[str] = []
+    for node in nodes:
+        if not cost.is_structural(node) and node.primitive.name not in names:
+            names.append(node.primitive.name)
+    return "_".join([kind, *names[:6]]) + (f"_and_{len(names) - 6}" if len(names) > 6 else "")

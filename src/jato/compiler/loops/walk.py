@@ -1,0 +1,56 @@
+"""Walking over kernels: all expressions that statements need, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jato.loopir.grammar import Expr, For, If, Kernel, Loop, Reduce, Store
+
+
+def statements(body: Sequence[Any]) -> Iterator[Any]:
+    """All statements, outer ones first."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, (For, Reduce, Loop)):
+            yield from statements(statement.body)
+        elif isinstance(statement, If):
+            yield from statements(statement.then)
+
+
+def roots(statement: Any) -> list[Expr]:
+    """The expressions that a statement itself evaluates (not those of its body)."""
+    if isinstance(statement, Store):
+        found = [statement.index, statement.value]
+        return found if statement.mask is None else [*found, statement.mask]
+    if isinstance(statement, For):
+        return [statement.start, statement.stop]
+    if isinstance(statement, Reduce):
+        combine = statement.combine
+        return [
+            statement.start, statement.stop, *statement.elements, *statement.identity,
+            *combine.result,
+        ]  # fmt: skip
+    if isinstance(statement, Loop):
+        found = [statement.start, statement.stop, *statement.inits, *statement.nexts]
+        return found if statement.condition is None else [*found, statement.condition]
+    return [statement.condition]
+
+
+def expressions(kernel: Kernel | Sequence[Any]) -> Iterator[Expr]:
+    """Every expression reachable from the statements, once, users before their operands."""
+    body = kernel.body if isinstance(kernel, Kernel) else kernel
+    seen: set[Expr] = set()
+    for statement in statements(body):
+        stack = roots(statement)
+        while stack:
+            e = stack.pop()
+            if e in seen:
+                continue
+            seen.add(e)
+            yield e
+            stack += e.args
+
+
+def loads(kernel: Kernel | Sequence[Any]) -> Iterator[Expr]:
+    return (e for e in expressions(kernel) if e.op == "load")
