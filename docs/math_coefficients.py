@@ -153,12 +153,16 @@ def fit(
 
 
 def parts(value: mpf, precision: str, *bits: int) -> list[float]:
-    """value = sum of parts; part i keeps bits[i] significant bits (0: the format's own)."""
+    """value = sum of parts; part i keeps bits[i] significant bits (the last: all it can).
+
+    All but the last are cut off, not rounded, so that all parts have one sign (and -0 survives a
+    reduction by 0 times each of them).
+    """
     result = []
-    for count in bits:
-        if count:
+    for position, count in enumerate(bits):
+        if position + 1 < len(bits):
             exponent = mp.floor(mp.log(abs(value), 2)) - count + 1
-            part = mp.nint(value / mpf(2) ** exponent) * mpf(2) ** exponent
+            part = mp.floor(value / mpf(2) ** exponent) * mpf(2) ** exponent
         else:
             part = round_to(value, precision)
         result.append(float(part))
@@ -255,11 +259,11 @@ def table_of_logarithms() -> dict[str, tuple[str, Callable[[], Tiers]]]:
         ),
         "LOG2_E": (
             "log2(e) in two parts",
-            lambda: constants(1 / log(mpf(2)), (0, 0), (0, 0)),
+            lambda: constants(1 / log(mpf(2)), (24, 0), (53, 0)),
         ),
         "LOG10_E": (
             "log10(e) in two parts",
-            lambda: constants(1 / log(mpf(10)), (0, 0), (0, 0)),
+            lambda: constants(1 / log(mpf(10)), (24, 0), (53, 0)),
         ),
         "LOG10_2": (
             "log10(2) in two parts; n times the first is exact",
@@ -271,8 +275,8 @@ def table_of_logarithms() -> dict[str, tuple[str, Callable[[], Tiers]]]:
 def table_of_trigonometry() -> dict[str, tuple[str, Callable[[], Tiers]]]:
     half_pi, quarter_pi = pi / 2 * mpf("1.003"), pi / 4 * mpf("1.003")
     return {
-        "PI": ("pi in parts", lambda: constants(+pi, (0, 0, 0), (0, 0, 0))),
-        "HALF_PI": ("pi/2 in parts", lambda: constants(pi / 2, (0, 0, 0), (0, 0, 0))),
+        "PI": ("pi in parts", lambda: constants(+pi, (24, 24, 0), (53, 53, 0))),
+        "HALF_PI": ("pi/2 in parts", lambda: constants(pi / 2, (24, 24, 0), (53, 53, 0))),
         "SIN": (
             "(sin(x) - x) / x^3 in x^2, |x| <= pi/2",
             lambda: tiers(odd(sin), 1e-9, half_pi**2, {"f32": 4, "f64": 8}, odd_weight(sin)),
@@ -295,6 +299,39 @@ def table_of_trigonometry() -> dict[str, tuple[str, Callable[[], Tiers]]]:
     }
 
 
+def bits_of_inverse_pi(first: int, words: int) -> list[int]:
+    """Words of 64 bits of 1/pi; the first one is floor(2^first / pi) modulo 2^64."""
+    with mp.workdps(600):
+        whole = int(mp.floor(mpf(2) ** (first + 64 * (words - 1)) / pi))
+    return [whole >> (64 * (words - 1 - i)) & (2**64 - 1) for i in range(words)]
+
+
+def print_inverse_pi() -> None:
+    print("\n# 1/pi in words of 64 bits, the first being floor(2^(1068 - 1075 + 63) / pi) mod 2^64: for")
+    print("# M 2^(E - 1075) in units of 2^-63 from E = 1023 + 45 up to 2046.")
+    print("INVERSE_PI_WORDS: tuple[int, ...] = (")
+    for word in bits_of_inverse_pi(1068 - 1075 + 63, 19):
+        print(f"    0x{word:016X},")
+    print(")")
+    print("\n# (limit, c1, c2, c3): c1 + c2 + c3 = 1/pi for |x| >= limit, short of multiples of 2 in x / pi;")
+    print("# c1 and c2 have 29 bits.")
+    print("INVERSE_PI_CUTS: dict[str, tuple[tuple[float, ...], ...]] = {")
+    print('    "f32": (')
+    for exponent in (17, 45, 73, 101):
+        # x is a multiple of 2^(exponent - 23): bits of 1/pi from 2^(24 - exponent) on do not matter.
+        unit = mpf(2) ** (24 - exponent)
+        rest = (1 / pi) % unit
+        row = [2.0**exponent]
+        for _ in range(2):
+            unit /= 2**29
+            row.append(float(mp.floor(rest / unit) * unit))
+            rest -= mpf(row[-1])
+        row.append(float(rest))
+        print(f"        ({', '.join(map(repr, row))}),")
+    print("    ),")
+    print("}")
+
+
 def main() -> None:
     print("# Made by docs/math_coefficients.py; do not edit.")
     print('"""Coefficients of the vector math functions, lowest power first.\n')
@@ -314,6 +351,7 @@ def main() -> None:
                 print(f"        {value!r},")
             print("    ),")
         print("}")
+    print_inverse_pi()
 
 
 if __name__ == "__main__":

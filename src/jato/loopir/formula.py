@@ -101,11 +101,11 @@ class Value:
         return self._call("copysign", sign)
 
     def at_most(self, bound: Operand) -> Value:
-        """min(self, bound) in one instruction; NaN stays NaN."""
+        """min(self, bound) in one instruction; a NaN in self stays."""
         return Value(self.builder, self.builder.minnum(self._operand(bound), self.expr))
 
     def at_least(self, bound: Operand) -> Value:
-        """max(self, bound) in one instruction; NaN stays NaN."""
+        """max(self, bound) in one instruction; a NaN in self stays."""
         return Value(self.builder, self.builder.maxnum(self._operand(bound), self.expr))
 
     def maximum(self, other: Operand) -> Value:
