@@ -19,6 +19,7 @@ Start reading at `partition`, then `Partition.join`.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from math import prod
 
@@ -26,7 +27,8 @@ from jato.base import observe
 from jato.compiler.fusion import cost
 from jato.compiler.fusion.reasons import FUSED, Reason
 from jato.core.graph import Graph, Node, Var
-from jato.ops.structural import Reduction
+from jato.ops.contract import DotGeneral
+from jato.ops.shapes import Reduction, Reshape
 
 Shape = tuple[int, ...]
 
@@ -60,13 +62,21 @@ class Group:
         return [n for n in self.nodes if cost.is_big_reduction(n)]
 
 
-def partition(graph: Graph) -> list[Group | Node]:
-    return Partition(graph).run()
+def partition(graph: Graph, apart: Collection[Var] = ()) -> list[Group | Node]:
+    """The steps of a graph; values in `apart` get memory and a kernel of their own.
+
+    A reshape of something in memory costs nothing: such nodes are steps of their own (views)."""
+    return Partition(graph, apart).run()
+
+
+def is_fusable(node: Node) -> bool:
+    return node.primitive.fusable and not isinstance(node.primitive, DotGeneral)
 
 
 class Partition:
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, apart: Collection[Var]):
         self.graph = graph
+        self.apart = apart
         self.position = {node: i for i, node in enumerate(graph.nodes)}
         self.producer = {v: node for node in graph.nodes for v in node.outputs}
         self.users: dict[Var, list[Node]] = {}
@@ -83,7 +93,7 @@ class Partition:
 
     def run(self) -> list[Group | Node]:
         for node in reversed(self.graph.nodes):
-            if node.primitive.fusable:
+            if is_fusable(node):
                 self.place(node)
         for group in self.groups:
             group.nodes.sort(key=self.position.__getitem__)
@@ -104,7 +114,9 @@ class Partition:
                 if g not in groups:
                     groups.append(g)
         stored = out in self.results or bool(alone)
-        if not groups:
+        if stored and isinstance(node.primitive, Reshape) and type(node.inputs[0]) is Var:
+            return  # a view of its operand, which gets memory because this node reads it
+        if not groups or out in self.apart:
             self.root(node)
             return
         if not stored and len(groups) == 1:

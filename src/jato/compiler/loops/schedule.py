@@ -32,7 +32,8 @@ from jato.core.types import array_type
 from jato.loopir.builder import Builder
 from jato.loopir.complex import Complex
 from jato.loopir.grammar import For, Kernel
-from jato.ops.structural import Reduction
+from jato.loopir.index_math import Linear
+from jato.ops.shapes import Reduction
 
 # A lane axis shorter than this is flattened together with the axes before it.
 SHORT_AXIS = 16
@@ -53,6 +54,7 @@ class LoopNest:
     grid           iterations of the outermost loop; a thread takes multiples of `grain`
     step_ns        estimate for one of them on one core
     in_place       an output may share the memory of an input of its type
+    row_inputs     matrices of which grid step i reads row i and nothing else
     """
 
     kernel: Kernel
@@ -63,6 +65,7 @@ class LoopNest:
     step_ns: float
     bytes: int
     in_place: bool = False
+    row_inputs: frozenset[Var] = frozenset()
 
 
 def schedule(group: Group, vector_bytes: int) -> list[LoopNest]:
@@ -463,7 +466,33 @@ class Scheduler:
         traffic = sum(v.aval.nbytes for v in arguments)
         work = self.group.cost * elements * self.unit_ns + traffic * cost.BYTE_NS / max(1, grid)
         stored = outputs if outputs is not None else list(self.group.outputs)
-        return LoopNest(kernel, arguments, stored, grid, grain, work, traffic, in_place)
+        rows = self.row_inputs(lowering, kernel, grid)
+        return LoopNest(kernel, arguments, stored, grid, grain, work, traffic, in_place, rows)
+
+    def row_inputs(self, lowering: Lowering, kernel: Kernel, grid: int) -> frozenset[Var]:
+        b = lowering.b
+        root = kernel.body[0]
+        if not isinstance(root, For) or root.lanes != 1:
+            return frozenset()
+        found = {
+            var: buffer
+            for var, buffer in lowering.buffers.items()
+            if var.aval.ndim == 2 and var.aval.shape[0] == grid > 1
+        }
+        if not found:
+            return frozenset()
+        by_buffer = {buffer: var for var, buffer in found.items()}
+        for load in loads(kernel):
+            var = by_buffer.get(load.attr)
+            if var is None or var not in found:
+                continue
+            form = b.linear(load.args[0])
+            length = var.aval.shape[1]
+            rest = {m: c for m, c in form.terms.items() if m != (root.var,)}
+            low, high = b.range_of_linear(Linear(rest, form.const))
+            if form.terms.get((root.var,)) != length or low < 0 or high >= length:
+                del found[var]
+        return frozenset(found)
 
 
 # ---- reductions

@@ -1,0 +1,166 @@
+"""The compiler as one recipe: Graph in, native executable out.
+
+`compile_graph` reads top to bottom; each line is a pass with its contract in its own file.  After
+each, the intermediate form goes to `observe.stage` (and is verified when somebody listens or
+`jato_verify` is set).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jato.base import observe
+from jato.base.errors import MissingRule
+from jato.compiler import kernel_cache
+from jato.compiler.fusion.partition import Group, partition
+from jato.compiler.graph.contractions import canonical_contractions
+from jato.compiler.graph.inline import inline
+from jato.compiler.graph.literals import materialize_literals
+from jato.compiler.graph.simplify import simplify
+from jato.compiler.kernels.gemm import fuse_epilogues, plan_gemm
+from jato.compiler.kernels.host import plan_opaque
+from jato.compiler.kernels.scan import plan_scan
+from jato.compiler.kernels.scatter import plan_scatter
+from jato.compiler.loops.generalize import generalize
+from jato.compiler.loops.lower import UnplacedReduction
+from jato.compiler.loops.schedule import LoopNest, schedule
+from jato.compiler.plan import KernelUse, PlanContext, View, build_executable
+from jato.core.graph import Graph, Node, Var
+from jato.core.graph_verify import verify_graph
+from jato.ops.contract import DotGeneral
+from jato.ops.cumulative import Cumulative
+from jato.ops.gather_scatter import Scatter
+from jato.ops.opaque import Opaque
+from jato.ops.shapes import Reshape
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A compiled graph.
+
+    kernels     names of its kernels, in order of launch
+    compiled    how many of them were compiled for it; `reused` the others (in memory or on disk)
+    code        the machine code, kept alive as long as the program
+    """
+
+    executable: Any
+    graph: Graph
+    kernels: tuple[str, ...]
+    compiled: int
+    reused: int
+    milliseconds: dict[str, float]
+    code: tuple[Any, ...] = field(repr=False, default=())
+
+
+def compile_graph(graph: Graph, donated: Sequence[int] = ()) -> Program:
+    """Compiles a graph; `donated`: positions of inputs whose memory outputs may take over."""
+    clock = _Clock()
+    graph = _passed("inline", inline(graph))
+    graph = _passed("simplify", simplify(graph))
+    graph = _passed("contractions", canonical_contractions(graph))
+    graph = _passed("simplify", simplify(graph))
+    graph = _passed("literals", materialize_literals(graph))
+    clock.lap("graph")
+    context = PlanContext(kernel_cache.vector_bytes())
+    plan_steps(graph, context)
+    fuse_epilogues(context)
+    clock.lap("schedule")
+    nests = [n for n in context.nests() if n.grid > 0]
+    patterns = [generalize(nest.kernel) for nest in nests]
+    clock.lap("generalize")
+    codes = kernel_cache.compile_kernels([kernel for kernel, _ in patterns])
+    clock.lap("codegen")
+    uses = {
+        nest: KernelUse(code.address, params, code.scratch_bytes)
+        for nest, (_, params), code in zip(nests, patterns, codes.kernels, strict=True)
+    }
+    executable = build_executable(graph, context, uses, donated)
+    clock.lap("plan")
+    return Program(
+        executable,
+        graph,
+        tuple(nest.kernel.name for nest in nests),
+        codes.compiled,
+        len(nests) - codes.compiled,
+        clock.laps,
+        tuple(codes.kernels),
+    )
+
+
+def plan_steps(graph: Graph, context: PlanContext) -> None:
+    """Fuses, schedules and plans; fuses less where a schedule turns out impossible."""
+    apart: set[Var] = set()
+    while True:
+        steps = partition(graph, apart)
+        _observe_groups(steps)
+        try:
+            planned = [_plan_step(step, context.vector_bytes) for step in steps]
+        except UnplacedReduction as problem:
+            # The value is needed elsewhere than at its row: give it memory and a kernel.
+            apart.add(problem.node.outputs[0])
+            continue
+        for step, nests in zip(steps, planned, strict=True):
+            if nests is None:
+                _plan_node(step, context)
+            for nest in nests or ():
+                context.launch(nest)
+        return
+
+
+def _plan_step(step: Group | Node, vector_bytes: int) -> list[LoopNest] | None:
+    """The loop nests of a group; None for a node that is planned by itself."""
+    if isinstance(step, Group):
+        if all(v.aval.size == 0 for v in step.outputs):
+            return []
+        return schedule(step, vector_bytes)
+    if isinstance(step.primitive, Cumulative):
+        return plan_scan(step, vector_bytes) if step.outputs[0].aval.size else []
+    return None
+
+
+def _plan_node(step: Any, context: PlanContext) -> None:
+    primitive = step.primitive
+    if isinstance(primitive, Reshape):
+        context.steps.append(View(step.inputs[0], step.outputs[0]))
+    elif isinstance(primitive, DotGeneral):
+        plan_gemm(context, step)
+    elif isinstance(primitive, Scatter):
+        plan_scatter(context, step)
+    elif isinstance(primitive, Opaque):
+        plan_opaque(context, step)
+    else:
+        try:
+            primitive.plan(context, step)
+        except MissingRule as error:
+            raise MissingRule(primitive.name, "lower | expand | plan") from error
+
+
+def _passed(name: str, graph: Graph) -> Graph:
+    if observe.heard():
+        verify_graph(graph)
+        observe.stage(name, graph)
+    return graph
+
+
+def _observe_groups(steps: Sequence[Group | Node]) -> None:
+    if observe.heard():
+        observe.stage("fusion", steps)
+
+
+class _Clock:
+    """Milliseconds of each part of a compilation."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self.last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.laps[name] = self.laps.get(name, 0.0) + 1e3 * (now - self.last)
+        observe.timing(name, now - self.last)
+        self.last = now
+
+
