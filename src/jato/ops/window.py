@@ -1,0 +1,493 @@
+"""Convolutions and sliding-window reductions: the functions of jax.lax.
+
+The primitives are in convolution.py and pooling.py.  Start reading at `conv_general_dilated`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jato.base import dtypes
+from jato.base.errors import check, fail
+from jato.core.types import type_of
+from jato.ops.contract import canonical_precision, dot_general, same_dtype
+from jato.ops.convert import convert_element_type
+from jato.ops.convolution import CONV, ConvDimensionNumbers, Pads, dilated
+from jato.ops.elementwise import add, eq, ge, gt, le, lt, max, min
+from jato.ops.pooling import (
+    REDUCE_WINDOW_ARGMAX,
+    REDUCE_WINDOW_ARGMIN,
+    REDUCE_WINDOW_MAX,
+    REDUCE_WINDOW_MIN,
+    REDUCE_WINDOW_SUM,
+    WINDOW_GATHER,
+    WINDOW_SCATTER_ADD,
+    ReduceWindow,
+    Window,
+)
+from jato.ops.reduce import monoid_of
+from jato.ops.structural import (
+    broadcast_in_dim,
+    broadcasted_iota,
+    full,
+    pad,
+    reshape,
+    rev,
+    transpose,
+)
+from jato.ops.structural import slice as static_slice
+
+_UNROLLED_TAPS = 4096
+
+
+# ---- arguments
+
+
+def padtype_to_pads(
+    in_shape: Sequence[int], window_shape: Sequence[int], window_strides: Sequence[int], padding: Any
+) -> list[tuple[int, int]]:
+    """'SAME', 'SAME_LOWER' or 'VALID' as (low, high) per axis.
+
+    SAME: ceil(size / stride) windows; of an odd total the extra element goes high (SAME_LOWER: low).
+    Raises: ValueError for other names.
+    """
+    name = getattr(padding, "name", padding)
+    check(
+        name in ("SAME", "SAME_LOWER", "VALID"),
+        ValueError,
+        f"argument 'padding': expected 'SAME', 'SAME_LOWER', 'VALID' or (low, high) pairs, got {padding!r}.",
+    )
+    if name == "VALID":
+        return [(0, 0)] * len(in_shape)
+    pads = []
+    for size, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
+        count = -(-size // stride)
+        total = (count - 1) * stride + window - size
+        total = total if total > 0 else 0
+        small, large = total // 2, total - total // 2
+        pads.append((small, large) if name == "SAME" else (large, small))
+    return pads
+
+
+def _steps(function: str, name: str, values: Any, count: int) -> tuple[int, ...]:
+    """One integer per axis; None gives ones."""
+    if values is None:
+        return (1,) * count
+    result = (int(values),) * count if isinstance(values, (int, np.integer)) else tuple(map(int, values))
+    check(
+        len(result) == count,
+        TypeError,
+        f"{function}: argument '{name}': expected {count} entries, one per axis, got {result}.",
+    )
+    return result
+
+
+def _pairs(function: str, padding: Any) -> Pads:
+    try:
+        return tuple((int(low), int(high)) for low, high in padding)
+    except (TypeError, ValueError):
+        fail(
+            TypeError, function,
+            f"argument 'padding': expected 'SAME', 'VALID' or a (low, high) pair per axis, got {padding!r}.",
+        )  # fmt: skip
+
+
+_DEFAULT_SPECS = {
+    n: ("NC" + "".join(map(str, range(n))), "OI" + "".join(map(str, range(n)))) for n in range(10)
+}
+
+
+def conv_dimension_numbers(
+    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
+) -> ConvDimensionNumbers:
+    """Positions of the axes from names such as ("NHWC", "HWIO", "NHWC"); None: NC.., OI.., NC..
+
+    N batch, C feature (I, O of the kernel), other letters spatial.
+    Raises: ValueError for names that do not fit the ranks or each other.
+    """
+    rank = len(lhs_shape)
+    check(
+        rank == len(rhs_shape) and rank >= 2,
+        TypeError,
+        f"convolution: expected lhs and rhs of one rank of at least 2, got shapes {tuple(lhs_shape)} "
+        f"and {tuple(rhs_shape)}.",
+    )
+    if isinstance(dimension_numbers, ConvDimensionNumbers):
+        return dimension_numbers
+    if hasattr(dimension_numbers, "lhs_spec"):
+        d = dimension_numbers
+        return ConvDimensionNumbers(*(tuple(map(int, s)) for s in (d.lhs_spec, d.rhs_spec, d.out_spec)))
+    if dimension_numbers is None:
+        image, kernel = _DEFAULT_SPECS[rank - 2]
+        dimension_numbers = (image, kernel, image)
+    specs = tuple(dimension_numbers)
+    problem = (
+        f"convolution: argument 'dimension_numbers': expected three strings of {rank} different letters, "
+        "the first and last with N and C, the second with O and I, and the same spatial letters, "
+        f"got {dimension_numbers!r}."
+    )
+    check(len(specs) == 3 and all(isinstance(s, str) for s in specs), TypeError, problem)
+    spatial = [c for c in specs[1] if c not in "OI"]
+    for spec, pair in zip(specs, ("NC", "OI", "NC"), strict=True):
+        letters = set(pair) | set(spatial)
+        check(len(spec) == rank and set(spec) == letters and len(letters) == rank, ValueError, problem)
+    return ConvDimensionNumbers(
+        *(
+            tuple(spec.index(c) for c in (*pair, *spatial))
+            for spec, pair in zip(specs, ("NC", "OI", "NC"), strict=True)
+        )
+    )
+
+
+# ---- convolution
+
+
+def conv_general_dilated(
+    lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any,
+    lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None, feature_group_count: int = 1, batch_group_count: int = 1,
+    precision: Any = None, preferred_element_type: Any = None,
+) -> Any:  # fmt: skip
+    """Convolution (without flipping the kernel) over any number of spatial axes.
+
+    Args: lhs: images; rhs: kernel; window_strides, lhs_dilation (of the image), rhs_dilation (of the
+    kernel): one per spatial axis; padding: 'SAME', 'VALID', 'SAME_LOWER' or (low, high) pairs, which
+    may be negative; dimension_numbers: names of axes, default ("NCHW", "OIHW", "NCHW");
+    feature_group_count: groups of channels that do not mix; batch_group_count: the same for rows.
+    Raises: TypeError or ValueError when sizes do not fit.
+
+    >>> import numpy as np
+    >>> x, k = np.ones((1, 1, 5), np.float32), np.ones((1, 1, 3), np.float32)
+    >>> conv_general_dilated(x, k, (1,), "VALID").shape
+    (1, 1, 3)
+    """
+    name = "conv_general_dilated"
+    left, right = type_of(lhs), type_of(rhs)
+    numbers = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
+    spatial = left.ndim - 2
+    strides = _steps(name, "window_strides", window_strides, spatial)
+    base = _steps(name, "lhs_dilation", lhs_dilation, spatial)
+    dilation = _steps(name, "rhs_dilation", rhs_dilation, spatial)
+    if isinstance(padding, str) or hasattr(padding, "name"):
+        check(
+            all(d == 1 for d in base),
+            ValueError,
+            f"{name}: argument 'padding': with lhs_dilation {base} expected (low, high) pairs, got "
+            f"{padding!r}. Try lax.conv_transpose.",
+        )
+        sizes = [left.shape[d] for d in numbers.lhs_spec[2:]]
+        window = [
+            dilated(right.shape[d], r) for d, r in zip(numbers.rhs_spec[2:], dilation, strict=True)
+        ]
+        pads: Pads = tuple(padtype_to_pads(sizes, window, strides, padding))
+    else:
+        pads = _pairs(name, padding)
+    lhs, rhs = same_dtype(lhs, rhs)
+    preferred = None
+    if preferred_element_type is not None:
+        preferred = dtypes.canonicalize(preferred_element_type)
+        preferred = None if preferred == type_of(lhs).dtype else preferred
+    return CONV.bind(
+        lhs, rhs, window_strides=strides, padding=pads, lhs_dilation=base, rhs_dilation=dilation,
+        dimension_numbers=numbers, feature_group_count=int(feature_group_count),
+        batch_group_count=int(batch_group_count), precision=canonical_precision(precision),
+        preferred_element_type=preferred,
+    )  # fmt: skip
+
+
+def conv(
+    lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any, precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:  # fmt: skip
+    """`conv_general_dilated` without dilation, axes NC.., OI.., NC.."""
+    return conv_general_dilated(
+        lhs, rhs, window_strides, padding, precision=precision,
+        preferred_element_type=preferred_element_type,
+    )  # fmt: skip
+
+
+def conv_with_general_padding(
+    lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any, lhs_dilation: Any,
+    rhs_dilation: Any, precision: Any = None, preferred_element_type: Any = None,
+) -> Any:  # fmt: skip
+    """`conv_general_dilated` with axes NC.., OI.., NC.."""
+    return conv_general_dilated(
+        lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=precision,
+        preferred_element_type=preferred_element_type,
+    )  # fmt: skip
+
+
+def _transpose_pads(window: int, stride: int, padding: Any) -> tuple[int, int]:
+    """Padding with which a strided convolution's transpose has size * stride (SAME) or the full size."""
+    name = getattr(padding, "name", padding)
+    total = window + stride - 2
+    if name == "SAME":
+        low = window - 1 if stride > window - 1 else -(-total // 2)
+    elif name == "VALID":
+        total += window - stride if window > stride else 0
+        low = window - 1
+    else:
+        raise ValueError(
+            f"conv_transpose: argument 'padding': expected 'SAME', 'VALID' or (low, high) pairs, got {padding!r}."
+        )
+    return low, total - low
+
+
+def conv_transpose(
+    lhs: Any, rhs: Any, strides: Sequence[int], padding: Any, rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None, transpose_kernel: bool = False, precision: Any = None,
+    preferred_element_type: Any = None, use_consistent_padding: bool = False,
+) -> Any:  # fmt: skip
+    """Convolution with a fractional stride: the shape of the gradient of a strided convolution.
+
+    Args: as conv_general_dilated; dimension_numbers: default ("NHWC", "HWIO", "NHWC") for two spatial
+    axes; transpose_kernel: flips the kernel and exchanges its channels, which gives the gradient itself;
+    use_consistent_padding: pairs in `padding` are those of the convolution whose gradient it is.
+    """
+    rank = type_of(lhs).ndim
+    if dimension_numbers is None:
+        axes = "HWD"[: rank - 2]
+        dimension_numbers = (f"N{axes}C", f"{axes}IO", f"N{axes}C")
+    numbers = conv_dimension_numbers(type_of(lhs).shape, type_of(rhs).shape, dimension_numbers)
+    strides = _steps("conv_transpose", "strides", strides, rank - 2)
+    dilation = _steps("conv_transpose", "rhs_dilation", rhs_dilation, rank - 2)
+    spatial = numbers.rhs_spec[2:]
+    window = [dilated(type_of(rhs).shape[d], r) for d, r in zip(spatial, dilation, strict=True)]
+    if isinstance(padding, str) or hasattr(padding, "name"):
+        pads = tuple(_transpose_pads(k, s, padding) for k, s in zip(window, strides, strict=True))
+    else:
+        pads = _pairs("conv_transpose", padding)
+        if use_consistent_padding:
+            pads = tuple((k - 1 - p[0], k - 1 - p[1]) for k, p in zip(window, pads, strict=True))
+    if transpose_kernel:
+        rhs = rev(rhs, spatial)
+        order = list(range(rank))
+        first, second = numbers.rhs_spec[:2]
+        order[first], order[second] = second, first
+        rhs = transpose(rhs, tuple(order))
+    return conv_general_dilated(
+        lhs, rhs, (1,) * len(strides), pads, strides, dilation, numbers, precision=precision,
+        preferred_element_type=preferred_element_type,
+    )  # fmt: skip
+
+
+def conv_general_dilated_patches(
+    lhs: Any, filter_shape: Sequence[int], window_strides: Sequence[int], padding: Any,
+    lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None, precision: Any = None, preferred_element_type: Any = None,
+) -> Any:  # fmt: skip
+    """The windows that a convolution sees: feature c * taps + tap holds channel c at that tap."""
+    taps = tuple(map(int, filter_shape))
+    aval = type_of(lhs)
+    rank = aval.ndim
+    numbers = conv_dimension_numbers(aval.shape, (0,) * rank, dimension_numbers)
+    channels, count = aval.shape[numbers.lhs_spec[1]], math.prod(taps)
+    # one-hot kernels, [channel, tap] x 1 x spatial
+    row = broadcasted_iota("int32", (channels, count, count), 1)
+    column = broadcasted_iota("int32", (channels, count, count), 2)
+    hot = reshape(convert_element_type(eq(row, column), aval.dtype), (channels * count, 1, *taps))
+    kernel = transpose(hot, tuple(int(d) for d in np.argsort(numbers.rhs_spec)))
+    return conv_general_dilated(
+        lhs, kernel, window_strides, padding, lhs_dilation, rhs_dilation, numbers,
+        feature_group_count=channels, precision=precision,
+        preferred_element_type=preferred_element_type,
+    )  # fmt: skip
+
+
+def conv_general_dilated_local(
+    lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any, filter_shape: Sequence[int],
+    lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None, precision: Any = None,
+) -> Any:  # fmt: skip
+    """Convolution with a kernel of its own at each position.
+
+    rhs has the result's spatial axes; its input features count channel * taps + tap.
+    """
+    numbers = conv_dimension_numbers(type_of(lhs).shape, type_of(rhs).shape, dimension_numbers)
+    patches = conv_general_dilated_patches(
+        lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation, numbers, precision
+    )
+    out_spec, rhs_spec = numbers.out_spec, numbers.rhs_spec
+    out = dot_general(
+        patches, rhs, (((out_spec[1],), (rhs_spec[1],)), (out_spec[2:], rhs_spec[2:])), precision
+    )  # spatial.., batch, feature
+    spatial = len(out_spec) - 2
+    order = [0] * len(out_spec)
+    for source, destination in enumerate((*out_spec[2:], out_spec[0], out_spec[1])):
+        order[destination] = source
+    return transpose(out, tuple(order)) if spatial else out
+
+
+# ---- windows
+
+
+def _window(
+    function: str, shape: Sequence[int], sizes: Any, strides: Any, padding: Any, base: Any, dilation: Any
+) -> Window:
+    rank = len(shape)
+    sizes = _steps(function, "window_dimensions", sizes, rank)
+    strides = _steps(function, "window_strides", strides, rank)
+    base = _steps(function, "base_dilation", base, rank)
+    dilation = _steps(function, "window_dilation", dilation, rank)
+    if isinstance(padding, str) or hasattr(padding, "name"):
+        spread = [dilated(n, d) for n, d in zip(shape, base, strict=True)]
+        windows = [dilated(n, d) for n, d in zip(sizes, dilation, strict=True)]
+        pads: Pads = tuple(padtype_to_pads(spread, windows, strides, padding))
+    else:
+        pads = _pairs(function, padding)
+    return Window(sizes, strides, pads, base, dilation)
+
+
+_WINDOW_PRIMITIVES: dict[str, ReduceWindow] = {
+    "add": REDUCE_WINDOW_SUM,
+    "max": REDUCE_WINDOW_MAX,
+    "min": REDUCE_WINDOW_MIN,
+}
+_JOINS: dict[str, Callable[[Any, Any], Any]] = {"add": add, "max": max, "min": min}
+
+
+def reduce_window(
+    operand: Any, init_value: Any, computation: Callable[..., Any], window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None, padding: Any, base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Any:  # fmt: skip
+    """Reduces every position of a sliding window.
+
+    Args: operand: an array (or a tuple of arrays of one shape); init_value: the scalar a window starts
+    from, which also stands in the padding; computation: (accumulated, value) -> accumulated, associative
+    (on tuples if operand is one); lax.add, max and min have kernels of their own, others are unrolled
+    over the taps; the rest: one entry per axis of the operand.
+    Raises: TypeError or ValueError when entries do not fit.
+
+    >>> import numpy as np
+    >>> reduce_window(np.arange(5.0), 0.0, add, (2,), (1,), "VALID").shape
+    (4,)
+    """
+    several = isinstance(operand, (list, tuple))
+    operands = list(operand) if several else [operand]
+    inits = list(init_value) if several else [init_value]
+    shape = type_of(operands[0]).shape
+    window = _window(
+        "reduce_window", shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
+    )
+    inits = [_scalar_like(i, x) for i, x in zip(inits, operands, strict=True)]
+    if not several:
+        x, init = operands[0], inits[0]
+        known = monoid_of(computation, type_of(x).dtype)
+        primitive = _WINDOW_PRIMITIVES.get(known or "")
+        if primitive is not None and dtypes.is_complex(type_of(x).dtype) and known != "add":
+            primitive = None
+        if primitive is not None and not (known == "add" and dtypes.is_bool(type_of(x).dtype)):
+            if _is_identity(init, primitive, type_of(x).dtype):
+                return primitive.bind(x, window=window)
+            x, window = _padded(x, init, window)
+            out = primitive.bind(x, window=window)
+            return _JOINS[known or ""](out, broadcast_in_dim(init, type_of(out).shape, ()))
+    outs = _unrolled(operands, inits, computation, window, several)
+    return tuple(outs) if several else outs[0]
+
+
+def _scalar_like(value: Any, x: Any) -> Any:
+    """An initial value in the operand's dtype: a NumPy scalar where it is a number."""
+    dtype = type_of(x).dtype
+    aval = type_of(value)
+    check(
+        not aval.shape,
+        TypeError,
+        f"reduce_window: argument 'init_value': expected a scalar, got {aval}.",
+    )
+    if hasattr(value, "aval"):
+        return convert_element_type(value, dtype)
+    return np.asarray(value).astype(dtype)[()]
+
+
+def _is_identity(init: Any, primitive: ReduceWindow, dtype: Any) -> bool:
+    if hasattr(init, "aval"):
+        return False
+    identity = np.asarray(primitive.identity_value(dtype)).astype(dtype)[()]
+    return bool(init == identity)
+
+
+def _padded(x: Any, init: Any, window: Window) -> tuple[Any, Window]:
+    """The operand with its padding and base dilation written out."""
+    config = [
+        (low, high, base - 1)
+        for (low, high), base in zip(window.padding, window.base_dilation, strict=True)
+    ]
+    if any(config_axis != (0, 0, 0) for config_axis in config):
+        x = pad(x, init, config)
+    rank = len(window.sizes)
+    return x, Window(window.sizes, window.strides, ((0, 0),) * rank, (1,) * rank, window.window_dilation)
+
+
+def _unrolled(
+    operands: list[Any], inits: list[Any], computation: Callable[..., Any], window: Window, several: bool
+) -> list[Any]:
+    """One strided slice per tap, folded by the computation."""
+    check(
+        math.prod(window.sizes) <= _UNROLLED_TAPS,
+        ValueError,
+        f"reduce_window: a general computation is unrolled over the window; its {math.prod(window.sizes)} "
+        f"taps exceed {_UNROLLED_TAPS}. Try lax.add, lax.max or lax.min.",
+    )
+    padded = []
+    counts = window.counts(type_of(operands[0]).shape)
+    for x, init in zip(operands, inits, strict=True):
+        x, flat = _padded(x, init, window)
+        padded.append(x)
+    state = [full(counts, i) if not hasattr(i, "aval") else broadcast_in_dim(i, counts, ()) for i in inits]
+    if math.prod(counts) == 0:
+        return state
+    for taps in itertools.product(*map(range, window.sizes)):
+        starts = [t * d for t, d in zip(taps, flat.window_dilation, strict=True)]
+        limits = [a + (c - 1) * s + 1 for a, c, s in zip(starts, counts, flat.strides, strict=True)]
+        values = [static_slice(x, starts, limits, flat.strides) for x in padded]
+        if several:
+            state = list(computation(tuple(state), tuple(values)))
+        else:
+            state = [computation(state[0], values[0])]
+    return state
+
+
+def _chooser(function: str, select: Any) -> Any:
+    """The primitive that finds the tap which a comparison selects."""
+    name = getattr(select, "name", None) or getattr(select, "__name__", "")
+    if select in (ge, gt) or name in ("ge", "gt"):
+        return REDUCE_WINDOW_ARGMAX
+    if select in (le, lt) or name in ("le", "lt"):
+        return REDUCE_WINDOW_ARGMIN
+    fail(ValueError, function, f"argument 'select': expected lax.ge or lax.le, got {select!r}.")
+
+
+def select_and_scatter_add(
+    source: Any, operand: Any, select: Any, window_dimensions: Sequence[int],
+    window_strides: Sequence[int], padding: Any,
+) -> Any:  # fmt: skip
+    """Adds each source value at the element of the operand's window that `select` (ge or le) picks.
+
+    The gradient of a maximum or minimum over windows.  Returns the operand's shape.
+    """
+    shape = type_of(operand).shape
+    window = _window(
+        "select_and_scatter_add", shape, window_dimensions, window_strides, padding, None, None
+    )
+    choice = _chooser("select_and_scatter_add", select).bind(operand, window=window)
+    return WINDOW_SCATTER_ADD.bind(source, choice, window=window, shape=shape)
+
+
+def select_and_gather_add(
+    tangents: Any, operand: Any, select: Any, window_dimensions: Sequence[int],
+    window_strides: Sequence[int], padding: Any, base_dilation: Any = None, window_dilation: Any = None,
+) -> Any:  # fmt: skip
+    """The tangent at the element of each window of the operand that `select` (ge or le) picks."""
+    window = _window(
+        "select_and_gather_add", type_of(operand).shape, window_dimensions, window_strides, padding,
+        base_dilation, window_dilation,
+    )  # fmt: skip
+    choice = _chooser("select_and_gather_add", select).bind(operand, window=window)
+    return WINDOW_GATHER.bind(tangents, choice, window=window)
