@@ -1,0 +1,135 @@
+"""Kernels to callable machine code.
+
+    compile_kernels([kernel, ...]) -> [CompiledKernel, ...]     through LLVM, in one module
+    load_object(bytes)             -> [CompiledKernel, ...]     what an earlier process compiled
+
+A CompiledKernel keeps its code in memory alive; dropping the last one of a module frees the code.
+All functions are thread-safe; LLVM itself runs under one lock.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jato.base.errors import invariant
+from jato.compiler.llvm import abi, elf
+from jato.compiler.llvm.emit import emit_module
+from jato.compiler.llvm.target import Target, host, llvm, target_machine
+from jato.loopir.grammar import Kernel
+
+_LOCK = threading.RLock()
+_MAGIC = b"jato1"
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """A kernel in memory: `address` of its function (kernel_abi.h), scratch it needs per call.
+
+    `code` owns the memory.  `object` holds every kernel of the module it was compiled in, for
+    `load_object` in another process."""
+
+    name: str
+    address: int
+    scratch_bytes: int
+    object: bytes = field(repr=False)
+    code: Any = field(repr=False)
+    milliseconds: float = 0.0
+
+
+def compile_kernels(kernels: Sequence[Kernel], target: Target | None = None) -> list[CompiledKernel]:
+    """Machine code for all kernels, in order, from one LLVM module."""
+    if not kernels:
+        return []
+    began = time.perf_counter()
+    target = host() if target is None else target
+    symbols = [f"k{i}" for i in range(len(kernels))]
+    text = emit_module(list(zip(symbols, kernels, strict=True)), target)
+    table = [
+        {"name": k.name, "symbol": s, "scratch": abi.scratch_layout(k.buffers)[1]}
+        for k, s in zip(kernels, symbols, strict=True)
+    ]
+    header = json.dumps(table).encode()
+    packed = _MAGIC + struct.pack("<I", len(header)) + header + generate(text, target)
+    milliseconds = (time.perf_counter() - began) * 1e3 / len(kernels)
+    return load_object(packed, milliseconds)
+
+
+def generate(text: str, target: Target) -> bytes:
+    """LLVM IR text to object code."""
+    with _LOCK:
+        machine = target_machine(target)
+        context = llvm.create_context()
+        try:
+            module = llvm.parse_assembly(text, context)
+        except RuntimeError as error:
+            invariant(False, f"LLVM refuses the generated code: {error}")
+        module.triple = machine.triple
+        module.data_layout = str(machine.target_data)
+        return machine.emit_object(module)
+
+
+def assembly(kernels: Sequence[Kernel], target: Target | None = None) -> str:
+    """The machine code of kernels as assembly text, for people."""
+    target = host() if target is None else target
+    text = emit_module([(f"k{i}", k) for i, k in enumerate(kernels)], target)
+    with _LOCK:
+        machine = target_machine(target)
+        module = llvm.parse_assembly(text, llvm.create_context())
+        module.triple = machine.triple
+        return machine.emit_assembly(module)
+
+
+def load_object(packed: bytes, milliseconds: float = 0.0) -> list[CompiledKernel]:
+    """The kernels of an object made by `compile_kernels`; ValueError when it is damaged."""
+    if packed[: len(_MAGIC)] != _MAGIC or len(packed) < len(_MAGIC) + 4:
+        raise ValueError("not object code of this version of jato")
+    (size,) = struct.unpack_from("<I", packed, len(_MAGIC))
+    start = len(_MAGIC) + 4
+    table = json.loads(packed[start : start + size])
+    image = load_image(packed[start + size :])
+    return [
+        CompiledKernel(
+            entry["name"], image.symbols[entry["symbol"]], entry["scratch"], packed, image,
+            milliseconds,
+        )
+        for entry in table
+    ]  # fmt: skip
+
+
+def load_image(code: bytes) -> Any:
+    """Object code in memory: something with `symbols` that owns it."""
+    try:
+        return elf.load(code)
+    except elf.Unsupported:
+        with _LOCK:
+            return _EngineImage(code)
+
+
+class _EngineImage:
+    """Object code loaded by LLVM, where our own loader does not know the format."""
+
+    def __init__(self, code: bytes):
+        machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+            opt=2, jit=True
+        )
+        target_machine(host())
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+        self.symbols = _EngineSymbols(self._engine)
+
+
+class _EngineSymbols:
+    def __init__(self, engine: Any):
+        self._engine = engine
+
+    def __getitem__(self, name: str) -> int:
+        address = self._engine.get_function_address(name)
+        invariant(address, f"no function {name} in the object")
+        return address

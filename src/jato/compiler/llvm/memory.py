@@ -1,0 +1,386 @@
+"""Loads and stores: from the lane coefficient of an index to the cheapest access.
+
+  coefficient 0     scalar load, spread when needed
+  1                 vector load or store
+  -1                the same, reversed
+  2, with a load or store of the other half beside it (complex numbers)
+                    one access of twice the width, shuffled
+  anything else     gather or scatter: 32-bit offsets from a scalar base for constant strides and
+                    for 32-bit index data, 64-bit ones otherwise
+
+Masks: the active lanes of the loop (`self.mask`) and the mask of the load or store itself.  What
+is masked off is not touched.  Start reading at `load` and `store`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jato.base.errors import invariant
+from jato.compiler.llvm import instructions as ins
+from jato.compiler.llvm.instructions import Code, FunctionText
+from jato.compiler.llvm.values import Val, ValueEmitter, any_of
+from jato.loopir.grammar import ITEMSIZE, Buffer, Expr, Store
+
+
+class MemoryEmitter(ValueEmitter):
+    """Adds loads and stores to ValueEmitter."""
+
+    def __init__(self, text: FunctionText, in_place: bool):
+        super().__init__(text)
+        self.in_place = in_place
+        self.pairs: dict[Expr, Expr] = {}  # load of one half of (2i, 2i + 1) -> of the other
+
+    def pointer(self, buffer: Buffer) -> str:
+        raise NotImplementedError  # emit.py
+
+    # ---- loads
+
+    def load(self, node: Expr) -> Val:
+        buffer: Buffer = node.attr
+        vals = [self.values[a] for a in node.args]
+        index = vals[0]
+        mask = vals[1] if len(vals) > 1 else None
+        other = vals[2] if len(vals) > 1 else None
+        level = self._load_level(buffer, max(v.level for v in vals))
+        code = self.scopes[level].code
+        if index.lanes == 0:
+            return self._load_scalar(code, buffer, index, mask, other, level)
+        lanes = index.lanes
+        active = self._active(code, mask, lanes)
+        passthrough = self._passthrough(code, buffer, other, lanes)
+        step = index.coefficient
+        if step == 1:
+            text = self._load_contiguous(code, buffer, index.text, active, passthrough, lanes)
+        elif step == -1:
+            text = self._load_reversed(code, buffer, index.text, active, passthrough, lanes)
+        elif step == 2 and node in self.pairs and self.pairs[node] not in self.values:
+            return self._load_pair(code, node, index, active, passthrough, lanes, level)
+        else:
+            text = self._gather(code, buffer, node.args[0], index, active, passthrough, lanes)
+        return Val(self._from_memory(code, buffer, text, lanes), lanes, level)
+
+    def _load_level(self, buffer: Buffer, level: int) -> int:
+        """How far out a load may go: not above a loop or branch that might not run."""
+        top = len(self.scopes) - 1
+        if buffer.space != "in":
+            return top
+        while top > level and self.scopes[top].loads_may_leave:
+            top -= 1
+        return max(top, level)
+
+    def _active(self, code: Code, mask: Val | None, lanes: int) -> str | None:
+        """The lanes an access touches; None: all."""
+        if mask is None:
+            return self.mask
+        text = self.vector(mask, "bool", lanes)
+        if self.mask is None:
+            return text
+        return code.ins(f"and <{lanes} x i1> {text}, {self.mask}")
+
+    def _passthrough(self, code: Code, buffer: Buffer, other: Val | None, lanes: int) -> str:
+        if other is None:
+            return "zeroinitializer"
+        text = self.vector(other, buffer.dtype, lanes)
+        if buffer.dtype == "bool" and text.startswith("%"):
+            return code.ins(f"zext <{lanes} x i1> {text} to <{lanes} x i8>")
+        return "splat (i8 1)" if text == "splat (i1 true)" else text
+
+    def _from_memory(self, code: Code, buffer: Buffer, text: str, lanes: int) -> str:
+        """Bytes to bools."""
+        if buffer.dtype != "bool":
+            return text
+        kind = f"<{lanes} x i8>" if lanes else "i8"
+        zero = "zeroinitializer" if lanes else "0"
+        return code.ins(f"icmp ne {kind} {text}, {zero}")
+
+    def _address(self, code: Code, buffer: Buffer, index: str) -> str:
+        element = ins.MEMORY_TYPE[buffer.dtype]
+        pointer = self.pointer(buffer)
+        if index == "0":
+            return pointer
+        return code.ins(f"getelementptr {element}, ptr {pointer}, i64 {index}")
+
+    def _load_scalar(
+        self, code: Code, buffer: Buffer, index: Val, mask: Val | None, other: Val | None, level: int
+    ) -> Val:
+        element = ins.MEMORY_TYPE[buffer.dtype]
+        align = ITEMSIZE[buffer.dtype]
+        address = self._address(code, buffer, index.text)
+        if mask is not None:
+            # where the mask is false, read a zero of our own: no branch, no stray access
+            active = self._active(code, mask, mask.lanes) if mask.lanes else mask.text
+            any_lane = any_of(code, active or "true", mask.lanes)
+            address = code.ins(f"select i1 {any_lane}, ptr {address}, ptr @zeros")
+        text = code.ins(f"load {element}, ptr {address}, align {align}{self._invariant(buffer, mask)}")
+        value = Val(self._from_memory(code, buffer, text, 0), 0, level)
+        if mask is None or other is None:
+            return value
+        lanes = max(mask.lanes, other.lanes)
+        x = self.vector(value, buffer.dtype, lanes)
+        y = self.vector(other, buffer.dtype, lanes)
+        kind = ins.type_of(buffer.dtype, lanes)
+        return Val(ins.select(code, mask.text, x, y, kind, mask.lanes), lanes, level)
+
+    def _invariant(self, buffer: Buffer, mask: Val | None = None) -> str:
+        """Memory that nobody writes while the kernel runs: LLVM may move the load."""
+        free = buffer.space == "in" and not self.in_place and mask is None
+        return ", !invariant.load !0" if free else ""
+
+    def _load_contiguous(
+        self, code: Code, buffer: Buffer, index: str, mask: str | None, other: str, lanes: int
+    ) -> str:
+        kind = f"<{lanes} x {ins.MEMORY_TYPE[buffer.dtype]}>"
+        return self._load_vector(code, buffer, self._address(code, buffer, index), kind, lanes, mask, other)
+
+    def _load_vector(
+        self, code: Code, buffer: Buffer, address: str, kind: str, lanes: int, mask: str | None,
+        other: str,
+    ) -> str:  # fmt: skip
+        align = ITEMSIZE[buffer.dtype]
+        if mask is None:
+            return code.ins(f"load {kind}, ptr {address}, align {align}{self._invariant(buffer)}")
+        types = ["ptr", "i32", f"<{lanes} x i1>", kind]
+        name = f"llvm.masked.load.{ins.suffix(kind)}.p0"
+        return code.call(name, kind, types, [address, str(align), mask, other])
+
+    def _load_reversed(
+        self, code: Code, buffer: Buffer, index: str, mask: str | None, other: str, lanes: int
+    ) -> str:
+        kind = f"<{lanes} x {ins.MEMORY_TYPE[buffer.dtype]}>"
+        first = code.ins(f"sub i64 {index}, {lanes - 1}")
+        if mask is not None:
+            mask = reverse(code, mask, f"<{lanes} x i1>", lanes)
+        if other != "zeroinitializer":
+            other = reverse(code, other, kind, lanes)
+        text = self._load_contiguous(code, buffer, first, mask, other, lanes)
+        return reverse(code, text, kind, lanes)
+
+    def _load_pair(
+        self, code: Code, node: Expr, index: Val, mask: str | None, other: str, lanes: int, level: int
+    ) -> Val:
+        """One load of 2 * lanes elements for the halves at 2i and 2i + 1."""
+        buffer, partner = node.attr, self.pairs[node]
+        scalar = ins.MEMORY_TYPE[buffer.dtype]
+        wide = f"<{2 * lanes} x {scalar}>"
+        is_first = _offset(node.args[0]) < _offset(partner.args[0])
+        base = index.text if is_first else code.ins(f"sub i64 {index.text}, 1")
+        if mask is not None:
+            mask = double(code, mask, lanes)
+        address = self._address(code, buffer, base)
+        both = self._load_vector(code, buffer, address, wide, 2 * lanes, mask, "zeroinitializer")
+        halves = [_every_second(code, both, wide, lanes, start) for start in (0, 1)]
+        mine, theirs = halves if is_first else reversed(halves)
+        self.define(partner, Val(theirs, lanes, level))
+        return Val(mine, lanes, level)
+
+    def _gather(
+        self, code: Code, buffer: Buffer, index_expr: Expr, index: Val, mask: str | None, other: str,
+        lanes: int,
+    ) -> str:  # fmt: skip
+        scalar = ins.MEMORY_TYPE[buffer.dtype]
+        kind = f"<{lanes} x {scalar}>"
+        addresses = self._addresses(code, buffer, index_expr, index, lanes)
+        ones = "splat (i1 true)" if mask is None else mask
+        types = [f"<{lanes} x ptr>", "i32", f"<{lanes} x i1>", kind]
+        name = f"llvm.masked.gather.{ins.suffix(kind)}.v{lanes}p0"
+        align = str(ITEMSIZE[buffer.dtype])
+        return code.call(name, kind, types, [addresses, align, ones, other])
+
+    def _addresses(
+        self, code: Code, buffer: Buffer, index_expr: Expr, index: Val, lanes: int
+    ) -> str:
+        """A vector of pointers: scalar base plus offsets as narrow as is known to be right."""
+        scalar = ins.MEMORY_TYPE[buffer.dtype]
+        result = f"getelementptr {scalar}, ptr"
+        step = index.coefficient
+        if isinstance(step, int) and abs(step) * lanes < 1 << 31:
+            base = self._address(code, buffer, index.text)
+            return code.ins(
+                f"{result} {base}, <{lanes} x i32> {ins.lane_numbers('i32', lanes, step)}"
+            )
+        base_text, varying = "0", index_expr
+        while varying.op == "add" and step is None:
+            parts = [self.values[a] for a in varying.args if a in self.values]
+            if len(parts) != 2 or (parts[0].lanes == 0) == (parts[1].lanes == 0):
+                break
+            uniform = 0 if parts[0].lanes == 0 else 1
+            base_text = self._scalar_op(code, "add", "i64", base_text, parts[uniform].text)
+            varying = varying.args[1 - uniform]
+        if step is None and varying.op == "convert" and varying.args[0].dtype == "i32":
+            narrow = varying.args[0]
+            offsets, width = self.vector(self.value(narrow), "i32", lanes), "i32"
+        else:
+            if varying not in self.values:
+                varying, base_text = index_expr, "0"
+            offsets, width = self.vector(self.values[varying], "i64", lanes), "i64"
+        base = self._address(code, buffer, base_text)
+        return code.ins(f"{result} {base}, <{lanes} x {width}> {offsets}")
+
+    # ---- stores
+
+    def store(self, statement: Store, partner: Store | None) -> None:
+        """Emits a store; with `partner`, the store of the other half of a complex pair."""
+        buffer = statement.buffer
+        index = self.value(statement.index)
+        value = self.value(statement.value)
+        mask = None if statement.mask is None else self.value(statement.mask)
+        code = self.code
+        lanes = max(index.lanes, value.lanes, mask.lanes if mask is not None else 0)
+        if not lanes:
+            self._store_scalar(buffer, index.text, value.text, mask)
+            return
+        active = self._active(code, mask, lanes)
+        text = self._to_memory(code, buffer, self.vector(value, buffer.dtype, lanes), lanes)
+        step = index.coefficient
+        if partner is not None:
+            other_value = self.value(partner.value)
+            second = self.vector(other_value, buffer.dtype, lanes)
+            self._store_pair(code, buffer, index.text, text, second, active, lanes)
+        elif step == 1:
+            self._store_vector(code, buffer, index.text, text, active, lanes)
+        elif step == -1:
+            kind = f"<{lanes} x {ins.MEMORY_TYPE[buffer.dtype]}>"
+            first = code.ins(f"sub i64 {index.text}, {lanes - 1}")
+            if active is not None:
+                active = reverse(code, active, f"<{lanes} x i1>", lanes)
+            self._store_vector(code, buffer, first, reverse(code, text, kind, lanes), active, lanes)
+        else:
+            self._scatter(code, statement, index, text, active, lanes)
+
+    def is_store_pair(self, first: Store, second: Store) -> bool:
+        """Two stores to elements 2i + c and 2i + c + 1 of one buffer, over the lanes i."""
+        if first.buffer is not second.buffer or first.mask is not second.mask:
+            return False
+        if _terms(first.index) is not _terms(second.index):
+            return False
+        if _offset(second.index) - _offset(first.index) != 1:
+            return False
+        return self.lanes > 0 and self.value(first.index).coefficient == 2
+
+    def _to_memory(self, code: Code, buffer: Buffer, text: str, lanes: int) -> str:
+        if buffer.dtype != "bool":
+            return text
+        return code.ins(f"zext <{lanes} x i1> {text} to <{lanes} x i8>")
+
+    def _store_scalar(self, buffer: Buffer, index: str, value: str, mask: Val | None) -> None:
+        code = self.code
+        element = ins.MEMORY_TYPE[buffer.dtype]
+        done = ""
+        if mask is not None:
+            then, done = self.text.label("store"), self.text.label("stored")
+            code.do(f"br i1 {mask.text}, label %{then}, label %{done}")
+            code.start(then)
+        if buffer.dtype == "bool":
+            value = code.ins(f"zext i1 {value} to i8")
+        address = self._address(code, buffer, index)
+        code.do(f"store {element} {value}, ptr {address}, align {ITEMSIZE[buffer.dtype]}")
+        if done:
+            code.do(f"br label %{done}")
+            code.start(done)
+
+    def _store_vector(
+        self, code: Code, buffer: Buffer, index: str, value: str, mask: str | None, lanes: int
+    ) -> None:
+        kind = f"<{lanes} x {ins.MEMORY_TYPE[buffer.dtype]}>"
+        address = self._address(code, buffer, index)
+        self._write(code, kind, value, address, ITEMSIZE[buffer.dtype], mask, lanes)
+
+    def _write(
+        self, code: Code, kind: str, value: str, address: str, align: int, mask: str | None, lanes: int
+    ) -> None:
+        if mask is None:
+            code.do(f"store {kind} {value}, ptr {address}, align {align}")
+            return
+        types = [kind, "ptr", "i32", f"<{lanes} x i1>"]
+        name = f"llvm.masked.store.{ins.suffix(kind)}.p0"
+        call_void(code, name, types, [value, address, str(align), mask])
+
+    def _store_pair(
+        self, code: Code, buffer: Buffer, index: str, first: str, second: str, mask: str | None,
+        lanes: int,
+    ) -> None:  # fmt: skip
+        scalar = ins.MEMORY_TYPE[buffer.dtype]
+        kind, wide = f"<{lanes} x {scalar}>", f"<{2 * lanes} x {scalar}>"
+        order = ", ".join(f"i32 {i}, i32 {lanes + i}" for i in range(lanes))
+        both = code.ins(
+            f"shufflevector {kind} {first}, {kind} {second}, <{2 * lanes} x i32> <{order}>"
+        )
+        if mask is not None:
+            mask = double(code, mask, lanes)
+        address = self._address(code, buffer, index)
+        self._write(code, wide, both, address, ITEMSIZE[buffer.dtype], mask, 2 * lanes)
+
+    def _scatter(
+        self, code: Code, statement: Store, index: Val, text: str, mask: str | None, lanes: int
+    ) -> None:
+        buffer = statement.buffer
+        kind = f"<{lanes} x {ins.MEMORY_TYPE[buffer.dtype]}>"
+        if index.lanes == 0:
+            pointer = self._address(code, buffer, index.text)
+            addresses = ins.splat(code, pointer, "ptr", lanes)
+        else:
+            addresses = self._addresses(code, buffer, statement.index, index, lanes)
+        types = [kind, f"<{lanes} x ptr>", "i32", f"<{lanes} x i1>"]
+        name = f"llvm.masked.scatter.{ins.suffix(kind)}.v{lanes}p0"
+        align = str(ITEMSIZE[buffer.dtype])
+        call_void(code, name, types, [text, addresses, align, mask or "splat (i1 true)"])
+
+    # ---- pairs
+
+    def find_pairs(self, loads: Sequence[Expr]) -> None:
+        """Finds loads of (2i + c, 2i + c + 1) that can share one access."""
+        groups: dict[tuple[object, ...], dict[int, Expr]] = {}
+        for node in loads:
+            buffer = node.attr
+            if buffer.space == "in" and (len(node.args) == 1 or node.args[2].op == "const"):
+                key = (buffer, _terms(node.args[0]), node.args[1:])
+                groups.setdefault(key, {})[_offset(node.args[0])] = node
+        for group in groups.values():
+            for offset in sorted(group):
+                first, second = group[offset], group.get(offset + 1)
+                if second is not None and first not in self.pairs:
+                    if len(first.args) == 1 or first.args[2].attr == 0:
+                        self.pairs[first], self.pairs[second] = second, first
+
+
+def call_void(code: Code, name: str, types: Sequence[str], operands: Sequence[str]) -> None:
+    code.function.declare(name, "void", types)
+    arguments = ", ".join(f"{t} {v}" for t, v in zip(types, operands, strict=True))
+    code.do(f"call void @{name}({arguments})")
+
+
+def reverse(code: Code, text: str, kind: str, lanes: int) -> str:
+    order = ", ".join(f"i32 {i}" for i in range(lanes - 1, -1, -1))
+    return code.ins(f"shufflevector {kind} {text}, {kind} poison, <{lanes} x i32> <{order}>")
+
+
+def double(code: Code, mask: str, lanes: int) -> str:
+    """Each lane of a mask twice: m0 m0 m1 m1 ..."""
+    kind = f"<{lanes} x i1>"
+    order = ", ".join(f"i32 {i // 2}" for i in range(2 * lanes))
+    return code.ins(f"shufflevector {kind} {mask}, {kind} poison, <{2 * lanes} x i32> <{order}>")
+
+
+def _every_second(code: Code, text: str, kind: str, lanes: int, start: int) -> str:
+    order = ", ".join(f"i32 {2 * i + start}" for i in range(lanes))
+    return code.ins(f"shufflevector {kind} {text}, {kind} poison, <{lanes} x i32> <{order}>")
+
+
+def _base_of(index: Expr) -> Expr:
+    """The index without its trailing constant (the builder puts it last)."""
+    if index.op == "add" and index.args[1].op == "const":
+        return index.args[0]
+    return index
+
+
+def _terms(index: Expr) -> Expr | None:
+    return None if index.op == "const" else _base_of(index)
+
+
+def _offset(index: Expr) -> int:
+    if index.op == "const":
+        return index.attr
+    if index.op == "add" and index.args[1].op == "const":
+        return index.args[1].attr
+    return 0
