@@ -56,10 +56,10 @@ inline constexpr Slot kNoSlot = -1;
 
 // Runs a kernel over its grid [0, extent).
 struct LaunchStep {
-  KernelFn fn;
+  KernelFn fn = nullptr;
   std::vector<Slot> slots;
   std::vector<int64_t> params;
-  int64_t extent;
+  int64_t extent = 0;
   int64_t grain = 1;
   double cost_ns = 0;  // of one grid iteration
   int64_t scratch_bytes = 0;

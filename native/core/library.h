@@ -59,6 +59,11 @@ class SingleThreadedBlas {
 
   // False when BLAS has no such control: then only one thread at a time should call it.
   static bool possible();
+  // To be called on every thread that calls BLAS on behalf of the one that holds the guard.
+  static void limit_worker();
+
+ private:
+  int (*set_)(int);
 };
 
 // memcpy, over several threads when that pays.

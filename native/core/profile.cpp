@@ -52,6 +52,7 @@ std::vector<ProfileRecord> profile_stop() {
     std::rotate(records.begin(), records.begin() + oldest, records.end());
   }
   source.capacity = 0;
+  source.written = 0;
   return records;
 }
 
