@@ -114,6 +114,10 @@ class Primitive:
 
     expand: Callable[..., Any] | None = None  # def expand(self, *operands, **params) -> results
 
+    def inlined(self, params: dict[str, Any]) -> Graph | None:
+        """The graph that `expand` would give, where the params hold it already."""
+        return None
+
     def plan(self, context: Any, node: Any) -> Any:
         """Adds the steps of this node to the executable being planned."""
         raise MissingRule(self.name, "plan")

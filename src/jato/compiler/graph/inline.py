@@ -70,6 +70,9 @@ class _Splicer:
         return var
 
     def expansion(self, primitive: Primitive, atoms: list[Atom], params: dict[str, Any]) -> Graph:
+        held = primitive.inlined(params)
+        if held is not None:
+            return held
         try:
             key = (primitive, tuple(a.aval for a in atoms), tuple(params.items()))
             known = self.expansions.get(key)

@@ -1,0 +1,69 @@
+"""Eager execution: the public functions of jato, compiled whole and dispatched natively.
+
+`public` makes a function of jato.numpy and its kin: called on arrays it runs a program compiled
+for its signature (Python scalars are run-time values, so that `x * 2.0` and `x * 3.0` share it);
+called while a trace is active it is the plain function.
+
+`eval_primitive` runs one primitive on arrays, the same way (`hooks.eval_primitive`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from jato import _native
+from jato.base.caches import LruCache, MISSING
+from jato.jit.pipeline import JitState
+from jato.jit.spec import JitSpec
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def public(
+    static: Sequence[str] = (), normalize: Callable[..., Any] | None = None
+) -> Callable[[_F], Any]:
+    """Decorator for the functions users call.
+
+    static: names of parameters that choose what is computed (axis, dtype, shape, mode).  A list
+    given for one of them is turned into a tuple.
+    """
+
+    def decorate(fun: _F) -> Any:
+        code = fun.__code__
+        count = code.co_argcount
+        names = tuple(static)
+        positions = tuple(i for i, n in enumerate(code.co_varnames[:count]) if n in names)
+        spec = JitSpec(fun, fun.__name__, positions, names, public=True)
+        state = JitState(spec)
+        function = _native.JitFunction(
+            fun, state.cold, state.traced, positions, names, (), fun.__name__
+        )
+        function._state = state
+        return function
+
+    return decorate
+
+
+# (primitive, params) -> its native dispatcher
+_dispatchers = LruCache(4096)
+
+
+def eval_primitive(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Runs a primitive on concrete arrays, NumPy arrays and numbers."""
+    key = (primitive, *params.items())
+    dispatcher = _dispatchers.get(key)
+    if dispatcher is MISSING:
+        dispatcher = _dispatcher(primitive, params)
+        _dispatchers.put(key, dispatcher)
+    return dispatcher(*args)
+
+
+def _dispatcher(primitive: Any, params: dict[str, Any]) -> Any:
+    def run(*operands: Any) -> Any:
+        return primitive.bind(*operands, **params)
+
+    spec = JitSpec(run, primitive.name, public=True)
+    state = JitState(spec)
+    function = _native.JitFunction(run, state.cold, state.traced, (), (), (), primitive.name)
+    return function
