@@ -257,6 +257,13 @@ def table_of_logarithms() -> dict[str, tuple[str, Callable[[], Tiers]]]:
             "(log((1+s)/(1-s)) - 2 s) / s^3 in s^2; s^2 <= 0.0295",
             lambda: tiers(in_s, 1e-9, s_max, {"f64": 7, "wide": 4}, lambda t: t),
         ),
+        "TWO_THIRDS": ("2/3 in two parts", lambda: {"f64": (parts(mpf(2) / 3, "f64", 53, 0), 0.0)}),
+        "LOG_Q": (
+            "the same less its 2/3, over s^2 again",
+            lambda: tiers(
+                lambda t: (in_s(t) - mpf(2) / 3) / t, 1e-9, s_max, {"f64": 7}, lambda t: t * t
+            ),
+        ),
         "LOG2_E": (
             "log2(e) in two parts",
             lambda: constants(1 / log(mpf(2)), (24, 0), (53, 0)),
@@ -290,11 +297,8 @@ def table_of_trigonometry() -> dict[str, tuple[str, Callable[[], Tiers]]]:
             lambda: tiers(odd(asin), 1e-9, 0.25, {"f32": 5, "f64": 12}, odd_weight(asin)),
         ),
         "ATAN": (
-            "(atan(x) - x) / x^3 in x^2, |x| <= 1 (f32), tan(pi/8) (f64)",
-            lambda: {
-                **tiers(odd(atan), 1e-9, 1, {"f32": 8}, odd_weight(atan)),
-                **tiers(odd(atan), 1e-9, (sqrt(mpf(2)) - 1) ** 2, {"f64": 11}, odd_weight(atan)),
-            },
+            "(atan(x) - x) / x^3 in x^2, |x| <= 1",
+            lambda: tiers(odd(atan), 1e-9, 1, {"f32": 8, "f64": 19}, odd_weight(atan)),
         ),
     }
 
