@@ -2,7 +2,7 @@
 
 Every operation is a line `%n = op operands`, printed before the first statement that needs it;
 constants stand inline.  Numbers follow the order of printing, never the builder's serials, so that
-equal kernels give equal text.  `key_text` leaves out names, which do not change the code.
+equal kernels give equal text.  `kernel_text` leaves out names, which do not change the code.
 
     kernel exp (params 0)
       in  x: f32
@@ -25,7 +25,7 @@ def print_kernel(kernel: Kernel) -> str:
     return _Printer(kernel, named=True).run()
 
 
-def key_text(kernel: Kernel) -> str:
+def kernel_text(kernel: Kernel) -> str:
     """The kernel without names or notes: equal text, equal machine code."""
     return _Printer(kernel, named=False).run()
 

@@ -1,5 +1,6 @@
 """Kernels to callable machine code.
 
+    build({key: kernel})           -> code by key; from the disk cache where it is there
     compile_kernels([kernel, ...]) -> [CompiledKernel, ...]     through LLVM, in one module
     load_object(bytes)             -> [CompiledKernel, ...]     what an earlier process compiled
 
@@ -13,11 +14,12 @@ import json
 import struct
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from jato.base.errors import invariant
+from jato.compiler import disk_cache
 from jato.compiler.llvm import abi, elf
 from jato.compiler.llvm.emit import emit_module
 from jato.compiler.llvm.target import Target, host, llvm, target_machine
@@ -25,6 +27,7 @@ from jato.loopir.grammar import Kernel
 
 _LOCK = threading.RLock()
 _MAGIC = b"jato1"
+_REFERENCE = b"see "
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,7 @@ class CompiledKernel:
     `load_object` in another process."""
 
     name: str
+    key: str
     address: int
     scratch_bytes: int
     object: bytes = field(repr=False)
@@ -42,17 +46,57 @@ class CompiledKernel:
     milliseconds: float = 0.0
 
 
-def compile_kernels(kernels: Sequence[Kernel], target: Target | None = None) -> list[CompiledKernel]:
+def build(kernels: Mapping[str, Kernel]) -> tuple[dict[str, CompiledKernel], int]:
+    """Code for kernels by key (a key names the kernel's text and target), and how many of them
+    LLVM had to compile.  The others came from the disk cache."""
+    found: dict[str, CompiledKernel] = {}
+    for key in kernels:
+        if key not in found:
+            stored = _from_disk(key)
+            found.update((k, v) for k, v in stored.items() if k in kernels)
+    missing = [key for key in kernels if key not in found]
+    if missing:
+        compiled = compile_kernels([kernels[key] for key in missing], keys=missing)
+        found.update(zip(missing, compiled, strict=True))
+        _to_disk(missing, compiled[0].object)
+    return found, len(missing)
+
+
+def _from_disk(key: str) -> dict[str, CompiledKernel]:
+    """The module that holds a kernel, by key.  An entry is a module, or the name of one."""
+    packed = disk_cache.get(key)
+    if packed is not None and packed.startswith(_REFERENCE):
+        packed = disk_cache.get(packed[len(_REFERENCE) :].decode())
+    if packed is None:
+        return {}
+    try:
+        return {kernel.key: kernel for kernel in load_object(packed)}
+    except (ValueError, KeyError, struct.error):
+        disk_cache.drop(key)
+        return {}
+
+
+def _to_disk(keys: Sequence[str], module: bytes) -> None:
+    """Stores a module under its first key, and under the others a reference to it."""
+    disk_cache.put(keys[0], module)
+    for key in keys[1:]:
+        disk_cache.put(key, _REFERENCE + keys[0].encode())
+
+
+def compile_kernels(
+    kernels: Sequence[Kernel], target: Target | None = None, keys: Sequence[str] | None = None
+) -> list[CompiledKernel]:
     """Machine code for all kernels, in order, from one LLVM module."""
     if not kernels:
         return []
+    keys = [""] * len(kernels) if keys is None else keys
     began = time.perf_counter()
     target = host() if target is None else target
     symbols = [f"k{i}" for i in range(len(kernels))]
     text = emit_module(list(zip(symbols, kernels, strict=True)), target)
     table = [
-        {"name": k.name, "symbol": s, "scratch": abi.scratch_layout(k.buffers)[1]}
-        for k, s in zip(kernels, symbols, strict=True)
+        {"name": k.name, "key": key, "symbol": s, "scratch": abi.scratch_layout(k.buffers)[1]}
+        for k, s, key in zip(kernels, symbols, keys, strict=True)
     ]
     header = json.dumps(table).encode()
     packed = _MAGIC + struct.pack("<I", len(header)) + header + generate(text, target)
@@ -95,8 +139,8 @@ def load_object(packed: bytes, milliseconds: float = 0.0) -> list[CompiledKernel
     image = load_image(packed[start + size :])
     return [
         CompiledKernel(
-            entry["name"], image.symbols[entry["symbol"]], entry["scratch"], packed, image,
-            milliseconds,
+            entry["name"], entry["key"], image.symbols[entry["symbol"]], entry["scratch"], packed,
+            image, milliseconds,
         )
         for entry in table
     ]  # fmt: skip

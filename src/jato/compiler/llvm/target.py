@@ -68,6 +68,24 @@ def host() -> Target:
     return Target("x86_64", 256 if {"avx2", "fma"} <= features else 128, False, identity)
 
 
+def vector_bytes() -> int:
+    """Bytes in one vector register of this machine."""
+    return host().vector_bits // 8
+
+
+@lru_cache(maxsize=1)
+def key() -> str:
+    """What object code depends on besides the kernel: machine, LLVM, and this code generator.
+
+    The generator is identified by its own sources: a release, or an edit, starts afresh."""
+    here = Path(__file__).parent
+    sources = [*here.rglob("*.py"), *(here.parent.parent / "loopir").glob("*.py")]
+    digest = hashlib.blake2b(digest_size=12)
+    for path in sorted(sources):
+        digest.update(path.read_bytes())
+    return f"{host().key};{digest.hexdigest()}"
+
+
 def without_masks(target: Target) -> Target:
     """The same machine restricted to 256-bit vectors without masks (what AVX2 offers)."""
     off = tuple(f"avx512{x}" for x in _AVX512_PARTS) + ("evex512",)
