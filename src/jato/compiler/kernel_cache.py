@@ -37,7 +37,8 @@ _codes: OrderedDict[str, Any] = OrderedDict()
 
 
 def vector_bytes() -> int:
-    return target.vector_bytes()
+    """Bytes of the machine's vector registers."""
+    return target.host().vector_bits // 8
 
 
 def compile_kernels(kernels: Sequence[Kernel]) -> Compiled:
@@ -66,7 +67,7 @@ def compile_kernels(kernels: Sequence[Kernel]) -> Compiled:
 
 def key_of(kernel: Kernel) -> str:
     text = kernel_text(kernel)
-    return hashlib.blake2b(f"{target.key()}\n{text}".encode(), digest_size=20).hexdigest()
+    return hashlib.blake2b(f"{target.host().key}\n{text}".encode(), digest_size=20).hexdigest()
 
 
 def clear() -> None:

@@ -29,7 +29,7 @@ from jato.compiler.loops.lower import UnplacedReduction
 from jato.compiler.loops.schedule import LoopNest, schedule
 from jato.compiler.plan import KernelUse, PlanContext, View, build_executable
 from jato.core.graph import Graph, Node, Var
-from jato.core.graph_verify import verify_graph
+from jato.core.graph_verify import verify
 from jato.ops.contract import DotGeneral
 from jato.ops.cumulative import Cumulative
 from jato.ops.gather_scatter import Scatter
@@ -140,7 +140,7 @@ def _plan_node(step: Any, context: PlanContext) -> None:
 
 def _passed(name: str, graph: Graph) -> Graph:
     if observe.heard():
-        verify_graph(graph)
+        verify(graph)
         observe.stage(name, graph)
     return graph
 

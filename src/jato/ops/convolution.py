@@ -102,6 +102,7 @@ class Conv(TypeCached):
     dimension_numbers, feature_group_count, batch_group_count, precision, preferred_element_type."""
 
     fusable = True
+    rereads = True
 
     def result_type(
         self, lhs: Any, rhs: Any, *, window_strides: tuple[int, ...], padding: Pads,

@@ -129,6 +129,7 @@ class Windowed(TypeCached):
     """Unary members: param `window`."""
 
     fusable = True
+    rereads = True
     takes = "iufc"
 
     def check_window(self, x: Any, window: Window) -> None:
@@ -295,6 +296,7 @@ class WindowGather(TypeCached):
     """(x, choice) -> x at the chosen tap of each window, 0 where choice is -1.  Linear in x."""
 
     fusable = True
+    rereads = True
 
     def result_type(self, x: Any, choice: Any, *, window: Window) -> Any:
         if window.counts(x.shape) != choice.shape:

@@ -112,6 +112,7 @@ class Random(TypeCached):
     """Functions of integers: no derivative."""
 
     fusable = True
+    cost = 80.0  # twenty rounds of integer arithmetic
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         out = self.bind(*primals, **params)

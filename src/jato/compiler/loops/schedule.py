@@ -93,7 +93,7 @@ class Scheduler:
         dims = [n for n in shape if n != 1]
         size = prod(shape)
         if not dims or self.is_pointwise():
-            return self.map_flat([size])
+            return self.map_flat(dims)
         if dims[-1] < SHORT_AXIS and size > dims[-1]:
             return self.map_flat(dims)
         for first in range(len(dims) - 1):
