@@ -69,12 +69,12 @@ def jit(
             f, state.cold, state.traced, spec.static_argnums, spec.static_argnames,
             spec.donate_argnums, spec.name,
         )  # fmt: skip
-        return _dress(function, state)
+        return dress(function, state)
 
     return decorate if fun is None else decorate(fun)
 
 
-def _dress(function: Any, state: JitState) -> Any:
+def dress(function: Any, state: JitState) -> Any:
     """Gives the native function its Python attributes."""
     fun = state.spec.fun
     for name in ("__name__", "__qualname__", "__doc__", "__module__"):
