@@ -371,10 +371,21 @@ def _one_level(tree: Any) -> list[tuple[Any, Any]] | None:
 
 
 def _sorted_keys(mapping: dict[Any, Any]) -> list[Any]:
+    """The order of the native runtime: sorted, or by type name when types are mixed."""
     try:
         return sorted(mapping)
-    except TypeError:  # keys of mixed type
-        return sorted(mapping, key=lambda k: type(k).__name__)
+    except TypeError:
+        pass
+    groups: dict[str, list[Any]] = {}
+    for key in mapping:
+        groups.setdefault(type(key).__qualname__, []).append(key)
+    result: list[Any] = []
+    for name in sorted(groups):
+        try:
+            result.extend(sorted(groups[name]))
+        except TypeError:  # a type without order keeps the order of insertion
+            result.extend(groups[name])
+    return result
 
 
 def tree_flatten_with_path(
