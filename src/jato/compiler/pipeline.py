@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from jato.base import observe
@@ -43,7 +43,6 @@ class Program:
 
     kernels     names of its kernels, in order of launch
     compiled    how many of them were compiled for it; `reused` the others (in memory or on disk)
-    code        the machine code, kept alive as long as the program
     """
 
     executable: Any
@@ -52,7 +51,6 @@ class Program:
     compiled: int
     reused: int
     milliseconds: dict[str, float]
-    code: tuple[Any, ...] = field(repr=False, default=())
 
 
 def compile_graph(graph: Graph, donated: Sequence[int] = ()) -> Program:
@@ -77,7 +75,7 @@ def compile_graph(graph: Graph, donated: Sequence[int] = ()) -> Program:
         nest: KernelUse(code.address, params, code.scratch_bytes)
         for nest, (_, params), code in zip(nests, patterns, codes.kernels, strict=True)
     }
-    executable = build_executable(graph, context, uses, donated)
+    executable = build_executable(graph, context, uses, donated, tuple(codes.kernels))
     clock.lap("plan")
     return Program(
         executable,
@@ -86,7 +84,6 @@ def compile_graph(graph: Graph, donated: Sequence[int] = ()) -> Program:
         codes.compiled,
         len(nests) - codes.compiled,
         clock.laps,
-        tuple(codes.kernels),
     )
 
 

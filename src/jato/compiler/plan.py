@@ -104,9 +104,10 @@ def build_executable(
     context: PlanContext,
     uses: dict[LoopNest, KernelUse],
     donated: Sequence[int] = (),
+    keep_alive: Any = None,
 ) -> Any:
-    """The native executable of a planned program."""
-    return _Assembler(graph, context, uses, donated).build()
+    """The native executable of a planned program; it holds `keep_alive` (the machine code)."""
+    return _Assembler(graph, context, uses, donated).build(keep_alive)
 
 
 class _Assembler:
@@ -133,7 +134,7 @@ class _Assembler:
             var = self.roots[var]
         return var
 
-    def build(self) -> Any:
+    def build(self, keep_alive: Any) -> Any:
         graph, builder = self.graph, self.builder
         for var in graph.inputs:
             self.slots[var] = builder.input(var.aval)
@@ -144,7 +145,7 @@ class _Assembler:
         cost = 0.0
         for step in self.steps:
             cost += self.add(step)
-        return builder.finish(arena, cost)
+        return builder.finish(arena, cost, keep_alive)
 
     # ---- slots
 
@@ -232,7 +233,7 @@ class _Assembler:
             builder.copy(self.slot(step.target), self.slot(step.source), nbytes)
             return nbytes * 0.05
         if isinstance(step, Library):
-            slots = [self.slot(v) for v in (*step.writes, *step.reads)]
+            slots = [self.slot(v) for v in (*step.reads, *step.writes)]
             if step.epilogue is None:
                 builder.library(step.name, slots, step.params, step.cost_ns)
                 return step.cost_ns
@@ -240,13 +241,13 @@ class _Assembler:
             use = self.uses[nest]
             builder.tiled(
                 step.rows, step.grain, step.name, slots, step.params, use.address,
-                [self.slot(v) for v in nest.arguments], use.params, nest.step_ns,
-                nest.kernel.name,
+                [self.slot(v) for v in nest.arguments], use.params, step.cost_ns, nest.step_ns,
+                use.scratch_bytes, nest.kernel.name, nest.bytes,
             )  # fmt: skip
             return step.cost_ns + nest.grid * nest.step_ns
         reads = [(self.slot(v), v.aval) for v in step.reads]
         writes = [(self.slot(v), v.aval) for v in step.writes]
-        builder.host(step.function, reads, writes)
+        builder.host(_filling(step.function, len(reads)), reads, writes)
         return step.cost_ns
 
     def add_launch(self, nest: LoopNest) -> float:
@@ -258,6 +259,17 @@ class _Assembler:
             nest.step_ns, use.scratch_bytes, nest.kernel.name, nest.bytes,
         )  # fmt: skip
         return nest.grid * nest.step_ns
+
+
+def _filling(function: Callable[..., Sequence[Any]], count: int) -> Callable[..., None]:
+    """A function of (input views, views to fill) from one that returns arrays."""
+
+    def fill(*views: Any) -> None:
+        results = function(*views[:count])
+        for view, result in zip(views[count:], results, strict=True):
+            view[...] = result
+
+    return fill
 
 
 def literal_array(atom: Literal) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 from jato import _native
 from jato.base import caches
-from jato.jit.pipeline import JitState, JitStats
+from jato.jit.pipeline import JitState, JitStats, remember
 from jato.jit.spec import make_spec
 from jato.jit.stages import Lowered, Traced, lower_call, trace_call
 
@@ -81,7 +81,7 @@ def dress(function: Any, state: JitState) -> Any:
         value = getattr(fun, name, None)
         if value is not None:
             setattr(function, name, value)
-    function._state = state
+    remember(function, state)
 
     def trace(*args: Any, **kwargs: Any) -> Traced:
         """The traced program for these arguments (arrays or ShapeDtypeStructs)."""
@@ -144,5 +144,4 @@ def clear_caches() -> None:
 
     Kernels on disk stay.
     """
-    _native.clear_jit_caches()
     caches.clear_all()

@@ -14,15 +14,13 @@ from typing import Any, TypeVar
 
 from jato import _native
 from jato.base.caches import LruCache, MISSING
-from jato.jit.pipeline import JitState
+from jato.jit.pipeline import JitState, remember
 from jato.jit.spec import JitSpec
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def public(
-    static: Sequence[str] = (), normalize: Callable[..., Any] | None = None
-) -> Callable[[_F], Any]:
+def public(static: Sequence[str] = ()) -> Callable[[_F], Any]:
     """Decorator for the functions users call.
 
     static: names of parameters that choose what is computed (axis, dtype, shape, mode).  A list
@@ -36,11 +34,8 @@ def public(
         positions = tuple(i for i, n in enumerate(code.co_varnames[:count]) if n in names)
         spec = JitSpec(fun, fun.__name__, positions, names, public=True)
         state = JitState(spec)
-        function = _native.JitFunction(
-            fun, state.cold, state.traced, positions, names, (), fun.__name__
-        )
-        function._state = state
-        return function
+        function = _native.JitFunction(fun, state.cold, fun, positions, names, (), fun.__name__)
+        return remember(function, state)
 
     return decorate
 
@@ -65,5 +60,4 @@ def _dispatcher(primitive: Any, params: dict[str, Any]) -> Any:
 
     spec = JitSpec(run, primitive.name, public=True)
     state = JitState(spec)
-    function = _native.JitFunction(run, state.cold, state.traced, (), (), (), primitive.name)
-    return function
+    return remember(_native.JitFunction(run, state.cold, run, (), (), (), primitive.name), state)

@@ -12,6 +12,7 @@ import logging
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from jato import _native
-from jato.base import dtypes, observe
+from jato.base import caches, dtypes, observe
 from jato.base.caches import LruCache, MISSING
 from jato.base.config import config
 from jato.base.pytree import FlatFunction, tree_flatten
@@ -184,7 +185,6 @@ class JitState:
             list(range(len(leaves))),
             [],
             self.donated_positions(args, kwargs, arguments, leaves),
-            program,
         )
 
     # ---- under another transform
@@ -288,6 +288,25 @@ class JitState:
             _logger.addHandler(logging.StreamHandler())
             _logger.setLevel(logging.INFO)
         _logger.warning("tracing and compiling %s: %s", self.spec.name, text)
+
+
+# every native dispatcher, so that clear_caches() reaches their entries
+_functions: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def remember(function: Any, state: JitState) -> Any:
+    """Ties a native dispatcher to its Python half and lists it for `clear_caches`."""
+    function._state = state
+    _functions.add(function)
+    return function
+
+
+def _forget_entries() -> None:
+    for function in list(_functions):
+        function.cache_clear()
+
+
+caches.register(_forget_entries)
 
 
 def check_static(spec: JitSpec, which: int | str, value: Any) -> None:
