@@ -26,6 +26,7 @@ from jato.ops.gather_scatter import (
     SCATTER,
     GatherDimensionNumbers,
     ScatterDimensionNumbers,
+    shifted,
 )
 from jato.ops.shapes import (
     TypeCached,
@@ -128,8 +129,8 @@ class DynamicSlice(TypeCached):
                   negative: bool) -> Sequence[Any]:  # fmt: skip
         if type(cotangent) is Zero:
             return [Zero(operand.aval), *[None] * len(starts)]
-        zeros = zeros(operand.aval)
-        ct = DYNAMIC_UPDATE_SLICE.bind(zeros, cotangent, *starts, negative=negative)
+        blank = zeros(operand.aval)
+        ct = DYNAMIC_UPDATE_SLICE.bind(blank, cotangent, *starts, negative=negative)
         return [ct, *[None] * len(starts)]
 
     def batch(self, axis: AxisData, operands: Sequence[Any], dims: Sequence[Any], *,
@@ -155,7 +156,7 @@ class DynamicSlice(TypeCached):
             return GATHER.bind(operand, indices, **params), 0
         # indices are already [n, rank]: their first axis moves along with the operand's
         numbers = GatherDimensionNumbers(
-            tuple(range(1, rank + 1)), (), _shifted(range(rank)), (0,), (0,)
+            tuple(range(1, rank + 1)), (), shifted(range(rank)), (0,), (0,)
         )
         params |= {"slice_sizes": (min(1, axis.size), *slice_sizes), "dimension_numbers": numbers}
         return GATHER.bind(move_axis(operand, d, 0), indices, **params), 0
@@ -235,7 +236,7 @@ class DynamicUpdateSlice(TypeCached):
         indices = _start_vectors(starts, start_dims, axis)
         rank = type_of(operand).ndim - 1
         numbers = ScatterDimensionNumbers(
-            tuple(range(1, rank + 1)), (), _shifted(range(rank)), (0,), (0,)
+            tuple(range(1, rank + 1)), (), shifted(range(rank)), (0,), (0,)
         )
         out = SCATTER.bind(
             operand, indices, update, dimension_numbers=numbers, mode=CLIP, unique_indices=True

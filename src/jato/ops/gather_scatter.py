@@ -107,7 +107,7 @@ def _others(rank: int, *taken: Sequence[int]) -> tuple[int, ...]:
     return tuple(d for d in range(rank) if d not in used)
 
 
-def _shifted(dims: Sequence[int]) -> tuple[int, ...]:
+def shifted(dims: Sequence[int]) -> tuple[int, ...]:
     return tuple(d + 1 for d in dims)
 
 
@@ -232,10 +232,10 @@ class Gather(TypeCached):
     ) -> Any:  # fmt: skip
         operand, indices = operands
         n = dimension_numbers
-        offsets = _shifted(n.offset_dims)
-        collapsed = _shifted(n.collapsed_slice_dims)
-        starts = _shifted(n.start_index_map)
-        moving = _shifted(n.operand_batching_dims)
+        offsets = shifted(n.offset_dims)
+        collapsed = shifted(n.collapsed_slice_dims)
+        starts = shifted(n.start_index_map)
+        moving = shifted(n.operand_batching_dims)
         along = n.start_indices_batching_dims
         if dims[1] is None:
             operand = move_axis(operand, dims[0], 0)
@@ -243,13 +243,13 @@ class Gather(TypeCached):
             sizes = (axis.size, *slice_sizes)
         elif dims[0] is None:
             indices = move_axis(indices, dims[1], 0)
-            numbers = n._replace(offset_dims=offsets, start_indices_batching_dims=_shifted(along))
+            numbers = n._replace(offset_dims=offsets, start_indices_batching_dims=shifted(along))
             sizes = slice_sizes
         else:
             operand = move_axis(operand, dims[0], 0)
             indices = move_axis(indices, dims[1], 0)
             numbers = GatherDimensionNumbers(
-                offsets, collapsed, starts, (0, *moving), (0, *_shifted(along))
+                offsets, collapsed, starts, (0, *moving), (0, *shifted(along))
             )
             sizes = (min(1, axis.size), *slice_sizes)
         return self.bind(
@@ -468,17 +468,17 @@ class Scatter(TypeCached):
         n = dimension_numbers
         operand = mapped_first(operand, dims[0], axis.size)
         updates = mapped_first(updates, dims[2], axis.size)
-        window = _shifted(n.update_window_dims)
-        inserted = _shifted(n.inserted_window_dims)
-        targets = _shifted(n.scatter_dims_to_operand_dims)
-        moving = _shifted(n.operand_batching_dims)
+        window = shifted(n.update_window_dims)
+        inserted = shifted(n.inserted_window_dims)
+        targets = shifted(n.scatter_dims_to_operand_dims)
+        moving = shifted(n.operand_batching_dims)
         along = n.scatter_indices_batching_dims
         if dims[1] is None:
             numbers = ScatterDimensionNumbers((0, *window), inserted, targets, moving, along)
         else:
             indices = move_axis(indices, dims[1], 0)
             numbers = ScatterDimensionNumbers(
-                window, inserted, targets, (0, *moving), (0, *_shifted(along))
+                window, inserted, targets, (0, *moving), (0, *shifted(along))
             )
         return self.bind(operand, indices, updates, dimension_numbers=numbers, **params), 0
 
@@ -605,8 +605,8 @@ class ScatterMul(Scatter):
                 factor = self.gathered(operand, indices, type_of(updates), params)
             else:
                 factor = self._other_factors(operand, indices, updates, params)
-            zeros = zeros(type_of(operand))
-            terms.append(SCATTER_ADD.bind(zeros, indices, mul(factor, tangents[2]), **params))
+            blank = zeros(type_of(operand))
+            terms.append(SCATTER_ADD.bind(blank, indices, mul(factor, tangents[2]), **params))
         if not terms:
             return out, Zero(tangent_type(type_of(out)))
         return out, terms[0] if len(terms) == 1 else add(*terms)

@@ -14,11 +14,12 @@ import numpy as np
 
 from jato.base import dtypes
 from jato.base.errors import check, fail
+from jato.core.graph import Graph, evaluate
 from jato.core.types import type_of
 from jato.ops.contract import canonical_precision, dot_general, same_dtype
 from jato.ops.convert import convert_element_type
 from jato.ops.convolution import CONV, ConvDimensionNumbers, Pads, dilated
-from jato.ops.elementwise import add, eq, ge, gt, le, lt, max, min
+from jato.ops.elementwise import eq, ge, gt, le, lt, select_n
 from jato.ops.pooling import (
     REDUCE_WINDOW_ARGMAX,
     REDUCE_WINDOW_ARGMIN,
@@ -30,7 +31,8 @@ from jato.ops.pooling import (
     ReduceWindow,
     Window,
 )
-from jato.ops.reduce import monoid_of
+from jato.ops.reduce import combiner, monoid_of
+from jato.ops.shapes import kind_of
 from jato.ops.structural import (
     broadcast_in_dim,
     broadcasted_iota,
@@ -348,7 +350,6 @@ _WINDOW_PRIMITIVES: dict[str, ReduceWindow] = {
     "max": REDUCE_WINDOW_MAX,
     "min": REDUCE_WINDOW_MIN,
 }
-_JOINS: dict[str, Callable[[Any, Any], Any]] = {"add": add, "max": max, "min": min}
 
 
 def reduce_window(
@@ -358,14 +359,14 @@ def reduce_window(
 ) -> Any:  # fmt: skip
     """Reduces every position of a sliding window.
 
-    Args: operand: an array (or a tuple of arrays of one shape); init_value: the scalar a window starts
-    from, which also stands in the padding; computation: (accumulated, value) -> accumulated, associative
+    Args: operand: an array (or a tuple of arrays of one shape); init_value: the scalar that every
+    window starts from (padding contributes nothing); computation: (accumulated, value) -> accumulated, associative
     (on tuples if operand is one); lax.add, max and min have kernels of their own, others are unrolled
     over the taps; the rest: one entry per axis of the operand.
     Raises: TypeError or ValueError when entries do not fit.
 
     >>> import numpy as np
-    >>> reduce_window(np.arange(5.0), 0.0, add, (2,), (1,), "VALID").shape
+    >>> reduce_window(np.arange(5.0), 0.0, lax.add, (2,), (1,), "VALID").shape
     (4,)
     """
     several = isinstance(operand, (list, tuple))
@@ -376,20 +377,16 @@ def reduce_window(
         "reduce_window", shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
     )
     inits = [_scalar_like(i, x) for i, x in zip(inits, operands, strict=True)]
-    if not several:
-        x, init = operands[0], inits[0]
-        known = monoid_of(computation, type_of(x).dtype)
-        primitive = _WINDOW_PRIMITIVES.get(known or "")
-        if primitive is not None and dtypes.is_complex(type_of(x).dtype) and known != "add":
-            primitive = None
-        if primitive is not None and not (known == "add" and dtypes.is_bool(type_of(x).dtype)):
-            if _is_identity(init, primitive, type_of(x).dtype):
-                return primitive.bind(x, window=window)
-            x, window = _padded(x, init, window)
-            out = primitive.bind(x, window=window)
-            return _JOINS[known or ""](out, broadcast_in_dim(init, type_of(out).shape, ()))
-    outs = _unrolled(operands, inits, computation, window, several)
-    return tuple(outs) if several else outs[0]
+    graph = combiner("reduce_window", computation, [type_of(x) for x in operands])
+    monoid = monoid_of(graph)
+    primitive = _WINDOW_PRIMITIVES.get(monoid.name) if monoid is not None else None
+    if monoid is None or primitive is None or kind_of(type_of(operands[0])) not in primitive.takes:
+        outs = _unrolled(operands, inits, graph, window)
+        return tuple(outs) if several else outs[0]
+    out = primitive.bind(operands[0], window=window)
+    if not _is_identity(inits[0], primitive, type_of(operands[0]).dtype):
+        out = monoid.bind(out, inits[0])
+    return (out,) if several else out
 
 
 def _scalar_like(value: Any, x: Any) -> Any:
@@ -419,15 +416,14 @@ def _padded(x: Any, init: Any, window: Window) -> tuple[Any, Window]:
         (low, high, base - 1)
         for (low, high), base in zip(window.padding, window.base_dilation, strict=True)
     ]
-    if any(config_axis != (0, 0, 0) for config_axis in config):
-        x = pad(x, init, config)
+    if all(row == (0, 0, 0) for row in config):
+        return x, window
+    x = pad(x, init, config)
     rank = len(window.sizes)
     return x, Window(window.sizes, window.strides, ((0, 0),) * rank, (1,) * rank, window.window_dilation)
 
 
-def _unrolled(
-    operands: list[Any], inits: list[Any], computation: Callable[..., Any], window: Window, several: bool
-) -> list[Any]:
+def _unrolled(operands: list[Any], inits: list[Any], graph: Graph, window: Window) -> list[Any]:
     """One strided slice per tap, folded by the computation."""
     check(
         math.prod(window.sizes) <= _UNROLLED_TAPS,
@@ -435,22 +431,25 @@ def _unrolled(
         f"reduce_window: a general computation is unrolled over the window; its {math.prod(window.sizes)} "
         f"taps exceed {_UNROLLED_TAPS}. Try lax.add, lax.max or lax.min.",
     )
-    padded = []
     counts = window.counts(type_of(operands[0]).shape)
-    for x, init in zip(operands, inits, strict=True):
-        x, flat = _padded(x, init, window)
-        padded.append(x)
-    state = [full(counts, i) if not hasattr(i, "aval") else broadcast_in_dim(i, counts, ()) for i in inits]
+    state = [broadcast_in_dim(i, counts, ()) for i in inits]
     if math.prod(counts) == 0:
         return state
+    pairs = [_padded(x, init, window) for x, init in zip(operands, inits, strict=True)]
+    flat = pairs[0][1]
+    exists = None  # where the padded operand is not padding
+    if flat is not window:
+        shape = type_of(operands[0]).shape
+        exists, _ = _padded(full(shape, True), np.False_, window)
     for taps in itertools.product(*map(range, window.sizes)):
         starts = [t * d for t, d in zip(taps, flat.window_dilation, strict=True)]
         limits = [a + (c - 1) * s + 1 for a, c, s in zip(starts, counts, flat.strides, strict=True)]
-        values = [static_slice(x, starts, limits, flat.strides) for x in padded]
-        if several:
-            state = list(computation(tuple(state), tuple(values)))
-        else:
-            state = [computation(state[0], values[0])]
+        values = [static_slice(x, starts, limits, flat.strides) for x, _ in pairs]
+        joined = evaluate(graph, *state, *values)
+        if exists is not None:
+            good = static_slice(exists, starts, limits, flat.strides)
+            joined = [select_n(good, old, new) for old, new in zip(state, joined, strict=True)]
+        state = joined
     return state
 
 
