@@ -297,13 +297,13 @@ def _lower_integer_pow(b: Any, x: Any, *, y: int) -> Any:
     small = x.dtype if x.dtype in ("f16", "bf16") else None
     x = b.convert(x, "f32") if small else x
     result = None
-    for bit in range(abs(y).bit_length()):
-        if bit:
-            square = b.mul(square, square)
-        else:
-            square = x
-        if abs(y) >> bit & 1:
-            result = square if result is None else b.mul(result, square)
+    factor, exponent = x, -y if y < 0 else y
+    while exponent:
+        if exponent & 1:
+            result = factor if result is None else b.mul(result, factor)
+        exponent >>= 1
+        if exponent:
+            factor = b.mul(factor, factor)
     if result is None:
         result = b.const(1, x.dtype)
     if y < 0:
@@ -415,7 +415,22 @@ def _lower_sign(b: Any, x: Any) -> Any:
     return b.select(b.gt(x, 0), one, b.select(b.lt(x, 0), b.const(-1, x.dtype), x))
 
 
-SIGN = Elementwise("sign", "iufc", lower=_lower_sign, jvp=(None,), reference=np.sign)
+def _complex_sign_jvp(g: Any, out: Any, x: Any) -> Any:
+    """Of z / |z|: the part of g at right angles to z, over |z|."""
+    size = abs(x)
+    size = select_n(eq(size, 0), size, scalar_of(1, type_of(size).dtype))
+    along = mul(out, complex(real(mul(g, conj(out))), 0))
+    return div(sub(g, along), complex(size, 0))
+
+
+class Sign(Elementwise):
+    """Only complex numbers have a sign with a derivative."""
+
+    def rules_of(self, primals: Any) -> Any:
+        return (_complex_sign_jvp if dtypes.is_complex(type_of(primals[0]).dtype) else None,)
+
+
+SIGN = Sign("sign", "iufc", lower=_lower_sign, jvp=(None,), reference=np.sign)
 
 
 def sign(x: Any) -> Any:
@@ -671,14 +686,32 @@ IMAG = Elementwise(
     reference=np.imag,
     simplify=lambda node, rewriter: _part_of_complex(node, rewriter, 1),
 )
-COMPLEX = Elementwise(
+
+
+def _reference_complex(x: Any, y: Any) -> Any:
+    x, y = np.broadcast_arrays(x, y)
+    out = np.empty(x.shape, np.result_type(x, np.complex64))
+    out.real, out.imag = x, y
+    return out
+
+
+class Complex(Elementwise):
+    """Real and imaginary part to complex; there are no 16-bit complex numbers."""
+
+    def result_code(self, aval: Any) -> int:
+        if aval.itemsize == 2:
+            self.fail(f"expected x and y of dtype float32 or float64, got {aval}.")
+        return super().result_code(aval)
+
+
+COMPLEX = Complex(
     "complex",
     "f",
     gives="complex",
     lower=lambda b, x, y: b.complex(x, y),
     jvp=(lambda g, out, x, y: complex(g, 0), lambda g, out, x, y: complex(0, g)),
     transpose=(lambda ct, x, y: real(ct), lambda ct, x, y: neg(imag(ct))),
-    reference=lambda x, y: x + y * np.array(1j, np.result_type(x, np.complex64)),
+    reference=_reference_complex,
 )
 CONJ = Elementwise(
     "conj",

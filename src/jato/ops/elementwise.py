@@ -8,7 +8,6 @@ transcendental.py       exp, log, powers, trigonometric and special functions
 
 from __future__ import annotations
 
-from jato.ops.elementwise_family import Elementwise
 from jato.ops.arithmetic import (
     RoundingMethod,
     abs,
@@ -38,6 +37,7 @@ from jato.ops.arithmetic import (
     sub,
     trunc,
 )
+from jato.ops.elementwise_family import Elementwise
 from jato.ops.selection import (
     bitwise_and,
     bitwise_not,
@@ -81,9 +81,9 @@ from jato.ops.transcendental import (
     hypot,
     lgamma,
     log,
-    log10,
     log1p,
     log2,
+    log10,
     logistic,
     pow,
     rsqrt,
@@ -140,9 +140,9 @@ __all__ = [
     "le",
     "lgamma",
     "log",
-    "log10",
     "log1p",
     "log2",
+    "log10",
     "logistic",
     "lt",
     "max",

@@ -13,7 +13,13 @@ import numpy as np
 
 from jato.core.primitive import UndefinedPrimal
 from jato.core.types import ArrayType, type_of
-from jato.ops.elementwise_family import Elementwise, match_numbers, number_as, replaces, scalar_value
+from jato.ops.elementwise_family import (
+    Elementwise,
+    match_numbers,
+    number_as,
+    replaces,
+    scalar_value,
+)
 from jato.ops.shapes import sum_to_shape, transposed
 from jato.ops.structural import full
 

@@ -14,6 +14,7 @@ A mapped axis is put in front by these rules unless it can stay.  Start reading 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -363,7 +364,7 @@ class BroadcastInDim(Linear):
                 f"got {dims}."
             )
         if any(not 0 <= d < len(shape) for d in dims) or any(
-            a >= b for a, b in zip(dims, dims[1:], strict=False)
+            a >= b for a, b in itertools.pairwise(dims)
         ):
             self.fail(
                 f"expected broadcast_dimensions to be increasing axes of shape {shape}, "

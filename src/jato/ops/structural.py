@@ -6,6 +6,7 @@ of these functions.  Start reading at `broadcast_in_dim`.
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -415,7 +416,7 @@ def split(x: Any, sizes: Any, axis: int = 0) -> list[Any]:
     if sum(parts) != shape[at]:
         fail(ValueError, "split", f"expected sizes that add up to {shape[at]}, got {parts}.")
     ends = np.cumsum([0, *parts]).tolist()
-    return [slice_in_dim(x, a, b, axis=at) for a, b in zip(ends, ends[1:], strict=False)]
+    return [slice_in_dim(x, a, b, axis=at) for a, b in itertools.pairwise(ends)]
 
 
 def stop_gradient(x: Any) -> Any:
