@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 
+from jato.compiler.kernels import blas
 from jato.compiler.loops.schedule import LoopNest
 from jato.compiler.plan import Launch, Library, PlanContext
 from jato.core.graph import Node
@@ -23,6 +24,7 @@ TILE_BYTES = 256 * 1024
 
 
 def plan_gemm(context: PlanContext, node: Node) -> None:
+    blas.load()
     lhs, rhs = node.inputs
     out = node.outputs[0]
     dims = dims_of(lhs.aval, rhs.aval, node.params["dimension_numbers"])
