@@ -167,9 +167,9 @@ class ExpressionBuilder(IndexMath):
             mask = self._guards[-1]
         if isinstance(value, Expr) and value.op == "load" and len(value.args) == 3:
             # the load itself gives `other`: no select
+            if value.args[2] is other and _implies(value.args[1], condition):
+                return value
             if value.args[1] is mask is condition and isinstance(other, Expr):
-                if value.args[2] is other:
-                    return value
                 args = (value.args[0], mask, other)
                 if value.attr.space == "in":
                     return self._node("load", args, value.dtype, value.attr)
@@ -428,6 +428,7 @@ class ExpressionBuilder(IndexMath):
         """Quotient and remainder of indices where x >= 0 and y > 0 are known.
 
         x = g * big + small, 0 <= small < g, g | y  ->  big div (y/g), g * (big rem (y/g)) + small
+        y * whole + rest, rest >= 0                 ->  whole + rest div y, rest rem y
         (x div a) div b                             ->  x div (a * b)
         (x rem (a * b)) rem b                       ->  x rem b
         """
@@ -449,6 +450,11 @@ class ExpressionBuilder(IndexMath):
             ratio = self.index(divisor // factor)
             quotient, remainder = self.div(outer, ratio), self.rem(outer, ratio)
             return quotient, self.add(self.mul(remainder, factor), rest)
+        whole, rest = self.multiples_of(x, divisor)
+        if whole.terms and self.range_of_linear(rest)[0] >= 0:
+            small = self._from_linear(rest)
+            quotient = self.add(self._from_linear(whole), self.div(small, y))
+            return quotient, self.rem(small, y)
         inner = x.args[1] if x.op in ("div", "rem") else None
         if inner is not None and inner.op == "const" and inner.attr > 0:
             if x.op == "div" and inner.attr * divisor < 1 << 62:
@@ -812,6 +818,13 @@ def dtype_of(x: Any) -> str:
     if isinstance(x, Complex):
         return "c64" if x.re.dtype == "f32" else "c128"
     return x.dtype
+
+
+def _implies(mask: Expr, condition: Expr) -> bool:
+    """Whether the mask is a conjunction that contains the condition."""
+    if mask is condition:
+        return True
+    return mask.op == "and" and any(_implies(part, condition) for part in mask.args)
 
 
 def _innermost(item: tuple[tuple[Expr, ...], int]) -> tuple[int, ...]:

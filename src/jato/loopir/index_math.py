@@ -135,6 +135,13 @@ class IndexMath:
                 break
         return best
 
+    def multiples_of(self, x: Expr, divisor: int) -> tuple[Linear, Linear]:
+        """x = divisor * first + second, with every term that `divisor` divides in the first."""
+        form = self.linear(x)
+        whole = {m: c // divisor for m, c in form.terms.items() if c % divisor == 0}
+        rest = {m: c for m, c in form.terms.items() if c % divisor}
+        return Linear(whole, form.const // divisor), Linear(rest, form.const % divisor)
+
     # ---- ranges
 
     def range(self, x: Expr) -> Range:
