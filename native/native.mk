@@ -11,7 +11,7 @@ NATIVE_CMAKE = $(PYTHON) -m cmake
 NATIVE_NINJA = $(dir $(PYTHON))ninja
 # Two builds at once in one folder would disturb each other.
 NATIVE_LOCK = $(if $(shell command -v flock),flock build/.lock,)
-NATIVE_CONFIGURE = $(NATIVE_CMAKE) -S . -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(NATIVE_NINJA)) -Wno-dev --log-level=WARNING
+NATIVE_CONFIGURE = $(NATIVE_CMAKE) -S . -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(NATIVE_NINJA)) --log-level=WARNING
 
 .PHONY: native native-test native-test-plain native-test-address native-test-thread
 

@@ -117,9 +117,9 @@ LibraryStep ExecutableBuilder::make_library(std::string_view name, std::vector<S
   check_slots(slots, method);
   if (static_cast<int>(slots.size()) != routine->num_buffers ||
       static_cast<int>(params.size()) != routine->num_params) {
-    fail(method, "'" + std::string(name) + "' takes " + std::to_string(routine->num_buffers) + " buffers and " +
-                     std::to_string(routine->num_params) + " parameters, got " + std::to_string(slots.size()) +
-                     " and " + std::to_string(params.size()));
+    fail(method, "'" + std::string(name) + "' takes " + std::to_string(routine->num_buffers) +
+                     " buffers and " + std::to_string(routine->num_params) + " parameters, got " +
+                     std::to_string(slots.size()) + " and " + std::to_string(params.size()));
   }
   routine->check(params.data());
   return {routine, std::move(slots), std::move(params)};
@@ -136,7 +136,8 @@ void ExecutableBuilder::tiled(int64_t rows, int64_t grain, std::string_view libr
                               std::vector<Slot> library_slots, std::vector<int64_t> library_params,
                               double library_cost_ns, LaunchStep launch) {
   if (grain < 1) fail("tiled", "expected a grain of at least 1, got " + std::to_string(grain));
-  LibraryStep library = make_library(library_name, std::move(library_slots), std::move(library_params), "tiled");
+  LibraryStep library =
+      make_library(library_name, std::move(library_slots), std::move(library_params), "tiled");
   if (library.routine->run_rows == nullptr) {
     fail("tiled", "'" + std::string(library_name) + "' cannot run on a part of its rows");
   }
@@ -234,7 +235,8 @@ void ExecutableBuilder::check_output(const OutputSpec& output, int number) const
   switch (output.kind) {
     case OutputKind::Fresh:
       if (output.take_over >= executable.num_inputs()) {
-        fail("finish", which + "takes over input " + std::to_string(output.take_over) + ", which does not exist");
+        fail("finish",
+             which + "takes over input " + std::to_string(output.take_over) + ", which does not exist");
       }
       return;
     case OutputKind::AliasInput:

@@ -42,14 +42,16 @@ class Printer {
     (*this)(s.launch);
     --depth_;
   }
-  void operator()(const HostStep& s) { line() << "host " << s.callback << " slots=" << join(s.slots) << '\n'; }
+  void operator()(const HostStep& s) {
+    line() << "host " << s.callback << " slots=" << join(s.slots) << '\n';
+  }
   void operator()(const SwapStep& s) { line() << "swap " << s.a << ' ' << s.b << '\n'; }
   void operator()(const CopyStep& s) {
     line() << "copy " << s.destination << " <- " << s.source << " bytes=" << s.bytes << '\n';
   }
   void operator()(const SliceStep& s) {
-    line() << "slice " << s.slot << " <- " << s.base << " + " << s.base_offset << " + iteration * " << s.stride
-           << '\n';
+    line() << "slice " << s.slot << " <- " << s.base << " + " << s.base_offset << " + iteration * "
+           << s.stride << '\n';
   }
   void operator()(const LoopStep& s) {
     line() << "loop";

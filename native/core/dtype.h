@@ -35,7 +35,7 @@ constexpr size_t itemsize(DType dtype) noexcept {
 
 constexpr const char* name(DType dtype) noexcept {
   constexpr const char* names[kNumDTypes] = {
-      "bool",   "int8",    "int16",    "int32",   "int64",   "uint8",     "uint16",     "uint32", "uint64",
+      "bool",    "int8",     "int16",   "int32",   "int64",     "uint8",      "uint16", "uint32", "uint64",
       "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "float0", "key"};
   return names[static_cast<int>(dtype)];
 }

@@ -19,9 +19,7 @@ constexpr int kStackSlots = 256;
 // A range of a launch takes at least this long, or handing it out costs too much.
 constexpr double kRangeNs = 2'000;
 
-bool is_raised(const volatile int32_t* flag) {
-  return __atomic_load_n(flag, __ATOMIC_RELAXED) != 0;
-}
+bool is_raised(const volatile int32_t* flag) { return __atomic_load_n(flag, __ATOMIC_RELAXED) != 0; }
 
 void run_kernel(const LaunchStep& step, void* const* buffers, const volatile int32_t* cancel, int64_t begin,
                 int64_t end) {
@@ -297,10 +295,12 @@ void Executable::execute_loop(const LoopStep& loop, Frame& frame) const {
   }
   const int64_t outer_iteration = frame.iteration;
   for (int64_t i = 0; count < 0 || i < count; ++i) {
-    if (loop.predicate_slot != kNoSlot && *static_cast<const uint8_t*>(frame.slots[loop.predicate_slot]) == 0) break;
+    if (loop.predicate_slot != kNoSlot && *static_cast<const uint8_t*>(frame.slots[loop.predicate_slot]) == 0)
+      break;
     if (is_raised(frame.cancel)) break;
     frame.iteration = i;
-    if (loop.iteration_slot != kNoSlot) store_integer(frame.slots[loop.iteration_slot], loop.iteration_dtype, i);
+    if (loop.iteration_slot != kNoSlot)
+      store_integer(frame.slots[loop.iteration_slot], loop.iteration_dtype, i);
     execute_steps(loop.body, frame);
   }
   frame.iteration = outer_iteration;

@@ -107,9 +107,9 @@ struct SliceStep {
 };
 
 // Repeats its body: `count` times (negative: no bound), or as often as the integer in `count_slot` says
-// when the loop is entered, and while the bool in `predicate_slot` is true (tested before each iteration; the body
-// computes the next one).  `iteration_slot` receives the iteration number before each iteration.
-// Ends early when the run is cancelled.
+// when the loop is entered, and while the bool in `predicate_slot` is true (tested before each iteration; the
+// body computes the next one).  `iteration_slot` receives the iteration number before each iteration. Ends
+// early when the run is cancelled.
 struct LoopStep {
   int64_t count = -1;
   Slot count_slot = kNoSlot;
@@ -127,7 +127,9 @@ struct BranchStep {
 };
 
 struct Step {
-  std::variant<LaunchStep, LibraryStep, TiledStep, HostStep, SwapStep, CopyStep, SliceStep, LoopStep, BranchStep> kind;
+  std::variant<LaunchStep, LibraryStep, TiledStep, HostStep, SwapStep, CopyStep, SliceStep, LoopStep,
+               BranchStep>
+      kind;
 };
 
 // --- executable --------------------------------------------------------------------------------

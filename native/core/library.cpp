@@ -23,7 +23,8 @@ void run_copy(void* const* buffers, const int64_t* params, Context&) {
 
 void check_copy(const int64_t* params) {
   if (params[0] < 0) {
-    throw Error(ErrorKind::Value, "copy: expected a number of bytes of at least 0, got " + std::to_string(params[0]));
+    throw Error(ErrorKind::Value,
+                "copy: expected a number of bytes of at least 0, got " + std::to_string(params[0]));
   }
 }
 
@@ -70,7 +71,8 @@ void check_fill(const int64_t* params) {
     throw Error(ErrorKind::Value, "fill: expected a count of at least 0, got " + std::to_string(params[0]));
   }
   if (itemsize != 1 && itemsize != 2 && itemsize != 4 && itemsize != 8 && itemsize != 16) {
-    throw Error(ErrorKind::Value, "fill: expected an itemsize of 1, 2, 4, 8 or 16, got " + std::to_string(itemsize));
+    throw Error(ErrorKind::Value,
+                "fill: expected an itemsize of 1, 2, 4, 8 or 16, got " + std::to_string(itemsize));
   }
 }
 
@@ -90,8 +92,9 @@ struct Symbol {
 };
 
 Symbol symbols[] = {
-    {"sgemm"}, {"dgemm"}, {"cgemm"}, {"zgemm"}, {"sgemv"}, {"dgemv"}, {"cgemv"}, {"zgemv"},
-    {"openblas_set_num_threads_local"},
+    {"sgemm"}, {"dgemm"}, {"cgemm"},
+    {"zgemm"}, {"sgemv"}, {"dgemv"},
+    {"cgemv"}, {"zgemv"}, {"openblas_set_num_threads_local"},
 };
 
 Symbol& find_symbol(std::string_view name) {
@@ -100,7 +103,8 @@ Symbol& find_symbol(std::string_view name) {
   }
   std::string known;
   for (const Symbol& symbol : symbols) known += std::string(known.empty() ? "" : ", ") + symbol.name;
-  throw Error(ErrorKind::Value, "library symbol: expected one of " + known + ", got '" + std::string(name) + "'");
+  throw Error(ErrorKind::Value,
+              "library symbol: expected one of " + known + ", got '" + std::string(name) + "'");
 }
 
 // Sets the number of threads BLAS uses and returns the number before.  In builds of OpenBLAS on
@@ -135,7 +139,9 @@ void set_library_symbol(std::string_view name, void* address) {
   find_symbol(name).address.store(address, std::memory_order_release);
 }
 
-void* library_symbol(std::string_view name) { return find_symbol(name).address.load(std::memory_order_acquire); }
+void* library_symbol(std::string_view name) {
+  return find_symbol(name).address.load(std::memory_order_acquire);
+}
 
 std::vector<std::string> library_symbol_names() {
   std::vector<std::string> names;

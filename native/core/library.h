@@ -7,9 +7,9 @@
 //
 // Another family is one more file that defines its routines and one line in the table of library.cpp.
 // BLAS arrives as function pointers with the Fortran interface (32-bit integers, everything by pointer),
-// set from outside by name: sgemm dgemm cgemm zgemm, sgemv dgemv cgemv zgemv, and openblas_set_num_threads_local if there
-// is one: with it, BLAS is kept to one thread while work is split over the thread pool here.
-// Without a BLAS a plain loop computes the same, slowly.
+// set from outside by name: sgemm dgemm cgemm zgemm, sgemv dgemv cgemv zgemv, and
+// openblas_set_num_threads_local if there is one: with it, BLAS is kept to one thread while work is split
+// over the thread pool here. Without a BLAS a plain loop computes the same, slowly.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -74,8 +74,8 @@ enum class Operand : int64_t { AsStored = 0, Transpose = 1, ConjugateTranspose =
 
 // C = alpha * op(A) @ op(B) + beta * C for each of `batch` matrices.  Row-major.  op(A) is m x k,
 // op(B) k x n, C m x n.  Leading dimensions (elements between rows of what is stored) and batch
-// strides are in elements; a batch stride of 0 uses one matrix for all.  alpha and beta are the bit patterns of
-// doubles (real and imaginary part).  With beta = 0, C is not read.
+// strides are in elements; a batch stride of 0 uses one matrix for all.  alpha and beta are the bit patterns
+// of doubles (real and imaginary part).  With beta = 0, C is not read.
 struct GemmParams {
   int64_t dtype;  // Float32, Float64, Complex64, Complex128
   int64_t operand_a, operand_b;

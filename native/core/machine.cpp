@@ -88,7 +88,8 @@ int available_cpus() {
 size_t available_memory() {
   const long pages = sysconf(_SC_PHYS_PAGES);
   const long page = sysconf(_SC_PAGESIZE);
-  size_t memory = pages > 0 && page > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(page) : SIZE_MAX / 2;
+  size_t memory =
+      pages > 0 && page > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(page) : SIZE_MAX / 2;
   for (const std::string& folder : cgroup_folders("memory")) {
     std::string line;
     if (!read_first_line(folder + "/memory.max", line) &&

@@ -31,9 +31,14 @@ constexpr double kSplitElements = 128 * 1024;
 constexpr double kBlasSerialWork = 200 * 1024;
 // With more work than this for each thread there are two parts for each, for balance.
 constexpr double kBalanceWork = 64e6;
+// No part is larger than about 20 ms of work on one thread: between parts a run can be cancelled.
+constexpr double kLargestPart = 1e9;
 constexpr int64_t kBlockEdge = 64;  // smallest edge of a block of C worth a thread
 constexpr int64_t kRounding = 16;   // edges are multiples: the width of BLAS's kernels
 constexpr int64_t kSmallestDepth = 256;
+constexpr double kLargestSum = 1e6;  // elements of a C of which each thread may have its own
+
+bool is_raised(const volatile int32_t* flag) { return __atomic_load_n(flag, __ATOMIC_RELAXED) != 0; }
 
 template <class T>
 constexpr bool is_complex = !std::is_floating_point_v<T>;
@@ -245,7 +250,7 @@ int64_t round_up(int64_t value, int64_t multiple) { return ceil_divide(value, mu
 // C in blocks: `parts` of them in a grid whose blocks have the least circumference, because
 // every block packs its rows of A and its columns of B.
 template <class T>
-void split_result(const Product<T>& p, int64_t parts) {
+void split_result(const Product<T>& p, int64_t parts, const volatile int32_t* cancel) {
   int64_t best_rows = p.m, best_columns = p.n, best = INT64_MAX;
   for (int64_t down = 1; down <= parts; ++down) {
     if (parts % down != 0) continue;
@@ -259,7 +264,7 @@ void split_result(const Product<T>& p, int64_t parts) {
   const int64_t rows = round_up(best_rows, kRounding), columns = round_up(best_columns, kRounding);
   const int64_t across = ceil_divide(p.n, columns);
   parallel_for(ceil_divide(p.m, rows) * across, 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t part = begin; part < end; ++part) {
+    for (int64_t part = begin; part < end && !is_raised(cancel); ++part) {
       const int64_t row = part / across * rows, column = part % across * columns;
       multiply_as_worker(p.block(row, std::min(rows, p.m - row), column, std::min(columns, p.n - column)));
     }
@@ -291,15 +296,24 @@ void split_depth(const Product<T>& p, int64_t parts) {
   }
 }
 
-// Whether several threads may call BLAS for this type at once without it starting threads of its own.
+// Whether products may be cut into parts: not when BLAS would start threads of its own for each.
 template <class T>
 bool may_split() {
-  return num_threads() > 1 && !in_parallel_region() &&
+  return !in_parallel_region() &&
          (SingleThreadedBlas::possible() || (blas_gemm<T>() == nullptr && blas_gemv<T>() == nullptr));
 }
 
+// The smallest edge of a block of C that is worth a thread of its own.
 template <class T>
-void split_product(const Product<T>& p) {
+int64_t block_edge(const Product<T>& p) {
+  if (!p.is_vector()) return kBlockEdge;
+  // Rows of what is stored can be dealt out in small groups; columns should be long pieces of rows.
+  const bool by_rows = p.n == 1 ? !p.a.transposed() : p.b.transposed();
+  return by_rows ? 4 : 512;
+}
+
+template <class T>
+void split_product(const Product<T>& p, const volatile int32_t* cancel) {
   const double work = p.work();
   const bool vector = p.is_vector();
   const double threshold = vector ? kSplitElements : kSplitWork;
@@ -309,22 +323,22 @@ void split_product(const Product<T>& p) {
   }
   const SingleThreadedBlas single_threaded_blas;
   const double pieces = work / threshold;
-  if (!may_split<T>() || pieces < 2) {
+  const int64_t threads = std::min<int64_t>(num_threads(), static_cast<int64_t>(std::min(pieces, 1e6)));
+  if (!may_split<T>() || (threads < 2 && work <= kLargestPart)) {
     multiply(p);
     return;
   }
-  const int64_t threads = std::min<int64_t>(num_threads(), static_cast<int64_t>(pieces));
-  // Along a dimension of one the whole block is one edge.
-  const int64_t edge = vector ? (p.n == 1 && !p.a.transposed()) || (p.m == 1 && p.b.transposed()) ? 4 : 512 : kBlockEdge;
+  const int64_t edge = block_edge(p);
   const int64_t blocks = std::max<int64_t>(p.m / edge, 1) * std::max<int64_t>(p.n / edge, 1);
-  if (blocks >= threads) {
-    const bool balance = work / static_cast<double>(threads) > (vector ? 16 * kSplitElements : kBalanceWork);
-    split_result(p, balance && blocks >= 2 * threads ? 2 * threads : threads);
-  } else if (p.k >= 2 * kSmallestDepth && static_cast<double>(p.m) * static_cast<double>(p.n) < 1e6) {
+  if (blocks < threads && p.k >= 2 * kSmallestDepth &&
+      static_cast<double>(p.m) * static_cast<double>(p.n) < kLargestSum) {
     split_depth(p, std::min(threads, p.k / kSmallestDepth));
-  } else {
-    split_result(p, std::max<int64_t>(blocks, 1));
+    return;
   }
+  const bool balance = work / static_cast<double>(threads) > (vector ? 16 * kSplitElements : kBalanceWork);
+  const int64_t wanted =
+      std::max(balance ? 2 * threads : threads, static_cast<int64_t>(std::min(work / kLargestPart, 1e6)));
+  split_result(p, std::min(wanted, blocks), cancel);
 }
 
 template <class T>
@@ -354,18 +368,21 @@ Product<T> product_of(void* const* buffers, const GemmParams& g, int64_t index) 
 
 template <class T>
 void run_batch(void* const* buffers, const GemmParams& g, const volatile int32_t* cancel) {
-  const auto cancelled = [&] { return __atomic_load_n(cancel, __ATOMIC_RELAXED) != 0; };
-  const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(std::max<int64_t>(g.k, 1));
+  const double work =
+      static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(std::max<int64_t>(g.k, 1));
   const bool spread = g.batch >= num_threads() || work <= kSplitWork;
-  if (g.batch > 1 && spread && work * static_cast<double>(g.batch) > kSplitWork && may_split<T>()) {
+  if (g.batch > 1 && spread && work * static_cast<double>(g.batch) > kSplitWork && may_split<T>() &&
+      work <= kLargestPart) {
     const SingleThreadedBlas single_threaded_blas;
     const int64_t grain = std::max<int64_t>(static_cast<int64_t>(kSplitWork / 4 / work), 1);
     parallel_for(g.batch, grain, [&](int64_t begin, int64_t end, int) {
-      for (int64_t i = begin; i < end && !cancelled(); ++i) multiply_as_worker(product_of<T>(buffers, g, i));
+      for (int64_t i = begin; i < end && !is_raised(cancel); ++i)
+        multiply_as_worker(product_of<T>(buffers, g, i));
     });
     return;
   }
-  for (int64_t i = 0; i < g.batch && !cancelled(); ++i) split_product(product_of<T>(buffers, g, i));
+  for (int64_t i = 0; i < g.batch && !is_raised(cancel); ++i)
+    split_product(product_of<T>(buffers, g, i), cancel);
 }
 
 // Calls body with a value of the C++ type of `dtype`.
@@ -381,15 +398,17 @@ void with_type(int64_t dtype, Body&& body) {
     case DType::Complex128:
       return body(std::complex<double>{});
     default:
-      throw Error(ErrorKind::Value, "matrix product: expected float32, float64, complex64 or complex128, got " +
-                                        (is_valid_dtype(dtype) ? std::string(name(static_cast<DType>(dtype)))
-                                                               : "dtype code " + std::to_string(dtype)));
+      throw Error(ErrorKind::Value,
+                  "matrix product: expected float32, float64, complex64 or complex128, got " +
+                      (is_valid_dtype(dtype) ? std::string(name(static_cast<DType>(dtype)))
+                                             : "dtype code " + std::to_string(dtype)));
   }
 }
 
 const GemmParams& gemm_params(const int64_t* params) { return *reinterpret_cast<const GemmParams*>(params); }
 
-void check_range(const char* routine, const char* what, int64_t value, int64_t lowest, int64_t highest = INT64_MAX) {
+void check_range(const char* routine, const char* what, int64_t value, int64_t lowest,
+                 int64_t highest = INT64_MAX) {
   if (value >= lowest && value <= highest) return;
   throw Error(ErrorKind::Value, std::string(routine) + ": expected " + what + " of at least " +
                                     std::to_string(lowest) +
@@ -408,9 +427,23 @@ void check_leading(const char* routine, const char* what, int64_t leading, int64
 // A gemv as the gemm it is: x is k x 1, y is m x 1.
 GemmParams gemm_of(const GemvParams& v) {
   const auto as_stored = static_cast<int64_t>(Operand::AsStored);
-  return {v.dtype,        v.operand_a,      as_stored,        v.m,         1,           v.k,
-          v.lda,          v.stride_x,       v.stride_y,       v.batch,     v.batch_stride_a,
-          v.batch_stride_x, v.batch_stride_y, v.alpha_real, v.alpha_imag, v.beta_real, v.beta_imag};
+  return {v.dtype,
+          v.operand_a,
+          as_stored,
+          v.m,
+          1,
+          v.k,
+          v.lda,
+          v.stride_x,
+          v.stride_y,
+          v.batch,
+          v.batch_stride_a,
+          v.batch_stride_x,
+          v.batch_stride_y,
+          v.alpha_real,
+          v.alpha_imag,
+          v.beta_real,
+          v.beta_imag};
 }
 
 }  // namespace

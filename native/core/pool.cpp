@@ -116,7 +116,9 @@ struct Pool::Central {
   unsigned next_color = 0;
   uint64_t allocations = 0, reuses = 0;  // not counted by a thread cache, or by one that is gone
 
-  Central() { limit = configured_limit(static_cast<size_t>(environment_number("JATO_MEMORY_LIMIT", 0, true))); }
+  Central() {
+    limit = configured_limit(static_cast<size_t>(environment_number("JATO_MEMORY_LIMIT", 0, true)));
+  }
 
   static size_t configured_limit(size_t bytes) { return bytes != 0 ? bytes : available_memory(); }
 
@@ -165,7 +167,8 @@ struct Pool::Central {
     while (cached > target) {
       std::vector<Block*>* oldest = nullptr;
       for (size_t c = 0; c <= largest_class_used; ++c) {
-        if (!free[c].empty() && (oldest == nullptr || free[c].front()->freed_at_ < oldest->front()->freed_at_)) {
+        if (!free[c].empty() &&
+            (oldest == nullptr || free[c].front()->freed_at_ < oldest->front()->freed_at_)) {
           oldest = &free[c];
         }
       }
@@ -213,7 +216,8 @@ struct Pool::Central {
   // dozen arrays in step would otherwise find all of them in the same cache set.
   static Block* create_large(unsigned size_class, size_t capacity, unsigned color) {
     const size_t mapped = (capacity + kPage + kPage - 1) / kPage * kPage;
-    void* start = mmap(nullptr, mapped + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* start =
+        mmap(nullptr, mapped + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED) return nullptr;
     // Keep the part that begins at a huge page.
     char* const first = static_cast<char*>(start);

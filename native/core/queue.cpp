@@ -73,8 +73,8 @@ DeviceQueue::DeviceQueue(int index) : index_(index), state_(new State) {}
 
 DeviceQueue& DeviceQueue::get(int index) {
   if (index < 0 || index >= kMaxDevices) {
-    throw Error(ErrorKind::Value, "device index: expected 0 to " + std::to_string(kMaxDevices - 1) + ", got " +
-                                      std::to_string(index));
+    throw Error(ErrorKind::Value, "device index: expected 0 to " + std::to_string(kMaxDevices - 1) +
+                                      ", got " + std::to_string(index));
   }
   install_fork_handlers();
   Registry& all = registry();

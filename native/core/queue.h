@@ -20,8 +20,8 @@ class Job {
   // Runs on the queue's thread.  `cancel` becomes nonzero when the job shall stop early.
   virtual void run(const volatile int32_t* cancel) = 0;
 
-  Ref<Event> done;                     // null: nobody waits
-  std::vector<Ref<Event>> wait_for;    // results of other devices; one that failed fails this job
+  Ref<Event> done;                   // null: nobody waits
+  std::vector<Ref<Event>> wait_for;  // results of other devices; one that failed fails this job
 
  private:
   friend class DeviceQueue;

@@ -51,15 +51,13 @@ struct ParallelJob {
   ParallelJob(RangeFn range_fn, void* fn_context, int64_t size, int64_t range, int helpers_at_most)
       : fn(range_fn), context(fn_context), n(size), chunk(range), max_helpers(helpers_at_most) {}
 
-  bool wants_helper() const {
-    return joined < max_helpers && next.load(std::memory_order_relaxed) < n;
-  }
+  bool wants_helper() const { return joined < max_helpers && next.load(std::memory_order_relaxed) < n; }
 };
 
 struct PoolState {
   std::mutex mutex;
   std::condition_variable work_came, helper_left;
-  ParallelJob* jobs = nullptr;  // newest first
+  ParallelJob* jobs = nullptr;        // newest first
   std::atomic<uint32_t> arrivals{0};  // changes when a job comes: what idle workers spin on
   int workers = 0;
   int busy_workers = 0;
@@ -114,42 +112,47 @@ ParallelJob* find_job_locked(PoolState& pool) {
   return nullptr;
 }
 
-// Spins until a job comes or the time is over.
-void spin_for_arrival(const PoolState& pool, uint32_t seen) {
+// Spins until a job comes (true) or the time is over.
+bool spin_for_arrival(const PoolState& pool, uint32_t seen) {
   const auto until = std::chrono::steady_clock::now() + kSpinTime;
   for (int i = 1; pool.arrivals.load(std::memory_order_acquire) == seen; ++i) {
     cpu_relax();
-    if (i % kSpinsBetweenClockReads == 0 && std::chrono::steady_clock::now() >= until) return;
+    if (i % kSpinsBetweenClockReads == 0 && std::chrono::steady_clock::now() >= until) return false;
+  }
+  return true;
+}
+
+// The next job for a worker.  A worker that came too late for a job spins again: jobs that come so
+// fast are worth it, and asleep it would be late for each of them.
+ParallelJob& wait_for_job(PoolState& pool, std::unique_lock<std::mutex>& lock) {
+  for (;;) {
+    if (ParallelJob* const job = find_job_locked(pool)) return *job;
+    const uint32_t seen = pool.arrivals.load(std::memory_order_relaxed);
+    lock.unlock();
+    const bool arrived = spin_for_arrival(pool, seen);
+    lock.lock();
+    if (arrived) continue;
+    if (ParallelJob* const job = find_job_locked(pool)) return *job;
+    ++pool.sleepers;
+    pool.work_came.wait(lock);
+    --pool.sleepers;
   }
 }
 
 void worker_main(PoolState& pool) {
   std::unique_lock lock(pool.mutex);
   for (;;) {
-    ParallelJob* job = find_job_locked(pool);
-    if (job == nullptr) {
-      const uint32_t seen = pool.arrivals.load(std::memory_order_relaxed);
-      lock.unlock();
-      spin_for_arrival(pool, seen);
-      lock.lock();
-      job = find_job_locked(pool);
-    }
-    while (job == nullptr) {
-      ++pool.sleepers;
-      pool.work_came.wait(lock);
-      --pool.sleepers;
-      job = find_job_locked(pool);
-    }
-    const int worker = ++job->joined;
-    job->helpers.fetch_add(1, std::memory_order_relaxed);
+    ParallelJob& job = wait_for_job(pool, lock);
+    const int worker = ++job.joined;
+    job.helpers.fetch_add(1, std::memory_order_relaxed);
     ++pool.busy_workers;
     lock.unlock();
-    run_ranges(pool, *job, worker);
+    run_ranges(pool, job, worker);
     lock.lock();
     --pool.busy_workers;
     // The caller may return, and the job vanish, as soon as `helpers` is 0.
-    const bool caller_sleeps = job->caller_sleeps;
-    job->helpers.fetch_sub(1, std::memory_order_release);
+    const bool caller_sleeps = job.caller_sleeps;
+    job.helpers.fetch_sub(1, std::memory_order_release);
     if (caller_sleeps) pool.helper_left.notify_all();
   }
 }
@@ -212,8 +215,8 @@ void run_parallel(int64_t n, int64_t chunk, int threads, RangeFn fn, void* conte
 void check_count(int n, int lowest, const char* function) {
   if (n < lowest || n > kMaxThreads) {
     throw Error(ErrorKind::Value, std::string(function) + ": expected a number of threads from " +
-                                      std::to_string(lowest) + " to " + std::to_string(kMaxThreads) + ", got " +
-                                      std::to_string(n));
+                                      std::to_string(lowest) + " to " + std::to_string(kMaxThreads) +
+                                      ", got " + std::to_string(n));
   }
 }
 

@@ -38,29 +38,30 @@ class Runner {
   throw std::runtime_error(std::string(file) + ":" + std::to_string(line) + ": " + what);
 }
 
-#define CHECK(condition) \
-  do {                   \
+#define CHECK(condition)                                                          \
+  do {                                                                            \
     if (!(condition)) ::jato::test::check_failed(__FILE__, __LINE__, #condition); \
   } while (false)
 
-#define CHECK_EQUAL(left, right)                                                              \
-  do {                                                                                        \
-    const auto left_value = (left);                                                           \
-    const auto right_value = (right);                                                         \
-    if (!(left_value == right_value))                                                         \
-      ::jato::test::check_failed(__FILE__, __LINE__, #left " is " + std::to_string(left_value) + ", " #right " is " + \
-                                                         std::to_string(right_value));        \
+#define CHECK_EQUAL(left, right)                                                                         \
+  do {                                                                                                   \
+    const auto left_value = (left);                                                                      \
+    const auto right_value = (right);                                                                    \
+    if (!(left_value == right_value))                                                                    \
+      ::jato::test::check_failed(                                                                        \
+          __FILE__, __LINE__,                                                                            \
+          #left " is " + std::to_string(left_value) + ", " #right " is " + std::to_string(right_value)); \
   } while (false)
 
 // The statement throws an E.
-#define CHECK_THROWS(E, statement)                                              \
-  do {                                                                          \
-    bool thrown = false;                                                        \
-    try {                                                                       \
-      statement;                                                                \
-    } catch (const E&) {                                                        \
-      thrown = true;                                                            \
-    }                                                                           \
+#define CHECK_THROWS(E, statement)                                                                 \
+  do {                                                                                             \
+    bool thrown = false;                                                                           \
+    try {                                                                                          \
+      statement;                                                                                   \
+    } catch (const E&) {                                                                           \
+      thrown = true;                                                                               \
+    }                                                                                              \
     if (!thrown) ::jato::test::check_failed(__FILE__, __LINE__, #statement " does not throw " #E); \
   } while (false)
 

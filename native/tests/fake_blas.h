@@ -22,8 +22,8 @@ T blas_conjugate(T value) {
 
 template <class T>
 void fake_gemm(const char* ta, const char* tb, const int* m, const int* n, const int* k, const void* alpha_p,
-               const void* a_p, const int* lda, const void* b_p, const int* ldb, const void* beta_p, void* c_p,
-               const int* ldc) {
+               const void* a_p, const int* lda, const void* b_p, const int* ldb, const void* beta_p,
+               void* c_p, const int* ldc) {
   ++blas_calls;
   const T* a = static_cast<const T*>(a_p);
   const T* b = static_cast<const T*>(b_p);
@@ -48,8 +48,9 @@ void fake_gemm(const char* ta, const char* tb, const int* m, const int* n, const
 }
 
 template <class T>
-void fake_gemv(const char* t, const int* m, const int* n, const void* alpha_p, const void* a_p, const int* lda,
-               const void* x_p, const int* incx, const void* beta_p, void* y_p, const int* incy) {
+void fake_gemv(const char* t, const int* m, const int* n, const void* alpha_p, const void* a_p,
+               const int* lda, const void* x_p, const int* incx, const void* beta_p, void* y_p,
+               const int* incy) {
   ++blas_calls;
   const T* a = static_cast<const T*>(a_p);
   const T* x = static_cast<const T*>(x_p);

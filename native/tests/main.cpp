@@ -21,9 +21,10 @@ int main(int argc, char** argv) {
     void (*body)(Runner&);
   };
   const Suite suites[] = {
-      {"test_machine", test_machine}, {"test_pool", test_pool},       {"test_threadpool", test_threadpool},
-      {"test_event", test_event},     {"test_queue", test_queue},     {"test_profile", test_profile},
-      {"test_library", test_library}, {"test_executable", test_executable},
+      {"test_machine", test_machine},       {"test_pool", test_pool},
+      {"test_threadpool", test_threadpool}, {"test_event", test_event},
+      {"test_queue", test_queue},           {"test_profile", test_profile},
+      {"test_library", test_library},       {"test_executable", test_executable},
   };
   int failures = 0;
   bool found = false;

@@ -132,7 +132,8 @@ void test_executable(Runner& runner) {
     const Buffer inputs[] = {plain(input)};
     Outputs outputs(1);
     executable->run(inputs, outputs.buffers.data());
-    for (int64_t i = 0; i < n; i += 997) CHECK_EQUAL(outputs.floats()[i], 3 * (static_cast<float>(i) + 1) - 1);
+    for (int64_t i = 0; i < n; i += 997)
+      CHECK_EQUAL(outputs.floats()[i], 3 * (static_cast<float>(i) + 1) - 1);
   });
 
   runner.run("empty launches, empty outputs, scratch", [] {
@@ -225,20 +226,24 @@ void test_executable(Runner& runner) {
   runner.run("tiled: a product with its epilogue", [] {
     const int64_t m = 70, n = 5, k = 30, batch = 2;
     GemmParams g{static_cast<int64_t>(DType::Float32), 0, 0, m, n, k, k, n, n, batch, m * k, 0, m * n,
-                 std::bit_cast<int64_t>(1.0), 0, 0, 0};
+                 std::bit_cast<int64_t>(1.0),          0, 0, 0};
     const auto* words = reinterpret_cast<const int64_t*>(&g);
     const std::vector<int64_t> params(words, words + sizeof g / 8);
     ExecutableBuilder builder;
-    const Slot a = builder.input(batch * m * k * 4), b = builder.input(k * n * 4), bias = builder.input(n * 4);
+    const Slot a = builder.input(batch * m * k * 4), b = builder.input(k * n * 4),
+               bias = builder.input(n * 4);
     const Slot c = builder.output(batch * m * n * 4);
-    builder.tiled(batch * m, 16, "gemm", {a, b, c}, params, 1e6, launch_of(bias_rows_kernel, {c, bias}, {n}, batch * m));
+    builder.tiled(batch * m, 16, "gemm", {a, b, c}, params, 1e6,
+                  launch_of(bias_rows_kernel, {c, bias}, {n}, batch * m));
     const Ref<Executable> executable = builder.finish(0, 0);
-    Floats left(static_cast<size_t>(batch * m * k), 2.0f), right(static_cast<size_t>(k * n), 0.5f), offset{0, 1, 2, 3, 4};
+    Floats left(static_cast<size_t>(batch * m * k), 2.0f), right(static_cast<size_t>(k * n), 0.5f),
+        offset{0, 1, 2, 3, 4};
     const Buffer inputs[] = {plain(left), plain(right), plain(offset)};
     const auto check = [&] {
       Outputs outputs(1);
       executable->run(inputs, outputs.buffers.data());
-      for (int64_t i = 0; i < batch * m * n; ++i) CHECK_EQUAL(outputs.floats()[i], 30.0f + static_cast<float>(i % n));
+      for (int64_t i = 0; i < batch * m * n; ++i)
+        CHECK_EQUAL(outputs.floats()[i], 30.0f + static_cast<float>(i % n));
     };
     check();  // BLAS without control of its threads: the whole product first
     set_library_symbol("openblas_set_num_threads_local", reinterpret_cast<void*>(&fake_set_num_threads));
@@ -304,7 +309,8 @@ void test_executable(Runner& runner) {
 
   runner.run("outputs swapped with each other", [] {
     ExecutableBuilder builder;
-    const Slot x = builder.input(4), y = builder.input(4), first = builder.output(4), second = builder.output(4);
+    const Slot x = builder.input(4), y = builder.input(4), first = builder.output(4),
+               second = builder.output(4);
     builder.copy(first, x, 4);
     builder.copy(second, y, 4);
     builder.swap(first, second);
@@ -318,7 +324,8 @@ void test_executable(Runner& runner) {
 
   runner.run("loops by predicate, by counted slot, nested, with the iteration number", [] {
     ExecutableBuilder builder;
-    const Slot x = builder.input(4), count = builder.input(8), value = builder.output(4), total = builder.output(8);
+    const Slot x = builder.input(4), count = builder.input(8), value = builder.output(4),
+               total = builder.output(8);
     const Slot predicate = builder.temp(0), iteration = builder.temp(64);
     builder.copy(value, x, 4);
     builder.launch(launch_of(below_kernel, {value, predicate}, {100}, 1));
@@ -525,8 +532,9 @@ void test_executable(Runner& runner) {
     builder.swap(y, t);
     builder.end();
     const std::string text = builder.finish(64, 12)->describe();
-    for (const char* part : {"slot 0 = input 0 bytes=4", "take_over=0", "loop count=3",
-                             "  launch double_plus_one slots=(0, 1) params=(2, 1)", "  swap 1 2", "arena=64"}) {
+    for (const char* part :
+         {"slot 0 = input 0 bytes=4", "take_over=0", "loop count=3",
+          "  launch double_plus_one slots=(0, 1) params=(2, 1)", "  swap 1 2", "arena=64"}) {
       CHECK(text.find(part) != std::string::npos);
     }
   });

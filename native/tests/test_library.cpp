@@ -80,7 +80,8 @@ std::vector<T> small_integers(size_t count, unsigned seed) {
       value = static_cast<T>(static_cast<int>(random() % 7) - 3);
     } else {
       using Part = typename T::value_type;
-      value = T(static_cast<Part>(static_cast<int>(random() % 7) - 3), static_cast<Part>(static_cast<int>(random() % 7) - 3));
+      value = T(static_cast<Part>(static_cast<int>(random() % 7) - 3),
+                static_cast<Part>(static_cast<int>(random() % 7) - 3));
     }
   }
   return values;
@@ -114,7 +115,8 @@ void check_gemm_case(Shape s, int64_t form_a, int64_t form_b, int64_t batch, dou
   std::vector<T> b = small_integers<T>(static_cast<size_t>(rows_b * g.ldb + 1), 2);
   std::vector<T> c = small_integers<T>(static_cast<size_t>(g.stride_c * batch + 1), 3);
   std::vector<T> expected = c;
-  const auto element = [](const std::vector<T>& x, int64_t form, int64_t base, int64_t ld, int64_t i, int64_t j) {
+  const auto element = [](const std::vector<T>& x, int64_t form, int64_t base, int64_t ld, int64_t i,
+                          int64_t j) {
     const T value = x[static_cast<size_t>(base + (form == 0 ? i * ld + j : j * ld + i))];
     return form == 2 ? blas_conjugate(value) : value;
   };
@@ -145,23 +147,24 @@ void check_gemm_case(Shape s, int64_t form_a, int64_t form_b, int64_t batch, dou
     const LibraryRoutine* gemm = find_routine("gemm");
     gemm->check(params);
     const int64_t rows = batch * s.m;
-    for (int64_t row = 0; row < rows; row += 3) gemm->run_rows(buffers.data(), params, row, std::min(row + 3, rows));
+    for (int64_t row = 0; row < rows; row += 3)
+      gemm->run_rows(buffers.data(), params, row, std::min(row + 3, rows));
   } else {
     run_routine("gemm", buffers, &g);
   }
   for (size_t i = 0; i < c.size(); ++i) {
     if (!(c[i] == expected[i])) {
       check_failed(__FILE__, __LINE__,
-                   "gemm " + std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k) + " forms " +
-                       std::to_string(form_a) + std::to_string(form_b) + " batch " + std::to_string(batch) +
-                       " differs at " + std::to_string(i));
+                   "gemm " + std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k) +
+                       " forms " + std::to_string(form_a) + std::to_string(form_b) + " batch " +
+                       std::to_string(batch) + " differs at " + std::to_string(i));
     }
   }
 }
 
 template <class T>
 void check_all_forms() {
-  const Shape shapes[] = {{0, 3, 2}, {3, 0, 2}, {3, 2, 0}, {1, 1, 1}, {1, 1, 9},  {5, 1, 7},
+  const Shape shapes[] = {{0, 3, 2}, {3, 0, 2}, {3, 2, 0}, {1, 1, 1},  {1, 1, 9}, {5, 1, 7},
                           {1, 5, 7}, {3, 4, 5}, {8, 8, 8}, {17, 3, 1}, {2, 33, 6}};
   for (const Shape& shape : shapes) {
     for (int64_t form_a = 0; form_a < 3; ++form_a) {
@@ -177,11 +180,12 @@ void check_all_forms() {
 // Large enough to be split in each of the ways.
 template <class T>
 void check_split_forms() {
-  const Shape shapes[] = {{150, 130, 40}, {200, 200, 33}, {3, 5, 60000}, {1, 1, 700000}, {700, 1, 600},
+  const Shape shapes[] = {{150, 130, 40}, {200, 200, 33}, {3, 5, 60000},  {1, 1, 700000}, {700, 1, 600},
                           {1, 700, 600},  {16, 400, 200}, {2000, 3, 200}, {1, 600000, 1}};
   for (const Shape& shape : shapes) {
     for (int64_t form_a = 0; form_a < 2; ++form_a) {
-      for (int64_t form_b = 0; form_b < 2; ++form_b) check_gemm_case<T>(shape, form_a, form_b, 1, 1, form_a, 0, false);
+      for (int64_t form_b = 0; form_b < 2; ++form_b)
+        check_gemm_case<T>(shape, form_a, form_b, 1, 1, form_a, 0, false);
     }
   }
   check_gemm_case<T>({20, 20, 20}, 0, 0, 200, 1, 0, 0, false);
@@ -227,7 +231,8 @@ void test_library(Runner& runner) {
         std::align(16, static_cast<size_t>(count * itemsize), data, space);
         run_routine("fill", {data}, params);
         for (int64_t i = 0; i < count; ++i) {
-          CHECK(std::memcmp(static_cast<char*>(data) + i * itemsize, params + 2, static_cast<size_t>(itemsize)) == 0);
+          CHECK(std::memcmp(static_cast<char*>(data) + i * itemsize, params + 2,
+                            static_cast<size_t>(itemsize)) == 0);
         }
         CHECK(target.back() == 'z' || count * itemsize + 15 > static_cast<int64_t>(target.size()));
       }
@@ -333,7 +338,8 @@ void test_library(Runner& runner) {
 
   runner.run("parameters that make no sense are refused", [] {
     const auto refused = [](auto change) {
-      GemmParams g{static_cast<int64_t>(DType::Float32), 0, 0, 4, 4, 4, 4, 4, 4, 1, 0, 0, 0, bits(1), 0, 0, 0};
+      GemmParams g{
+          static_cast<int64_t>(DType::Float32), 0, 0, 4, 4, 4, 4, 4, 4, 1, 0, 0, 0, bits(1), 0, 0, 0};
       change(g);
       try {
         find_routine("gemm")->check(reinterpret_cast<const int64_t*>(&g));

@@ -9,8 +9,9 @@ namespace jato::test {
 
 void test_pool(Runner& runner) {
   runner.run("blocks of every size are aligned, writable and waste little", [] {
-    const size_t sizes[] = {0, 1, 63, 64, 65, 511, 512, 513, 1000, 4096, 32768, 32769, 100000,
-                            (2 << 20) - 1, 2 << 20, (2 << 20) + 1, 5000001, 64 << 20};
+    const size_t sizes[] = {0,       1,       63,    64,    65,     511,           512,     513,
+                            1000,    4096,    32768, 32769, 100000, (2 << 20) - 1, 2 << 20, (2 << 20) + 1,
+                            5000001, 64 << 20};
     for (const size_t bytes : sizes) {
       const Ref<Block> block = Pool::allocate(bytes);
       CHECK(reinterpret_cast<uintptr_t>(block->data()) % 64 == 0);
@@ -59,7 +60,9 @@ void test_pool(Runner& runner) {
     const PoolStats after = Pool::stats();
     CHECK_EQUAL(after.in_use, before.in_use);
     CHECK_EQUAL(after.cached, Pool::rounded(100) + Pool::rounded(3 << 20));
-    { const Ref<Block> small = Pool::allocate(100), large = Pool::allocate(3 << 20); }
+    {
+      const Ref<Block> small = Pool::allocate(100), large = Pool::allocate(3 << 20);
+    }
     CHECK_EQUAL(Pool::stats().reuses - after.reuses, 2u);
     CHECK_EQUAL(Pool::trim(), after.cached);
     CHECK_EQUAL(Pool::stats().cached, 0u);
@@ -82,7 +85,9 @@ void test_pool(Runner& runner) {
         CHECK(error.in_use >= (12 << 20));
         CHECK(std::string(error.what()).find("12.0 MiB") != std::string::npos);
       }
-      { const Ref<Block> cached = Pool::allocate(6 << 20); }
+      {
+        const Ref<Block> cached = Pool::allocate(6 << 20);
+      }
       const Ref<Block> other = Pool::allocate(7 << 20);
       CHECK(Pool::stats().in_use + Pool::stats().cached <= Pool::stats().limit);
     }
@@ -108,8 +113,8 @@ void test_pool(Runner& runner) {
     int deleted = 0;
     char memory[16];
     {
-      Ref<Block> block =
-          Block::foreign(memory, sizeof memory, [](void* context) { ++*static_cast<int*>(context); }, &deleted);
+      Ref<Block> block = Block::foreign(
+          memory, sizeof memory, [](void* context) { ++*static_cast<int*>(context); }, &deleted);
       const Ref<Block> other = block;
       CHECK(!block->pooled() && !block->exclusive());
       block.reset();

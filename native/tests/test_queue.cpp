@@ -21,7 +21,8 @@ class FunctionJob final : public Job {
   std::function<void(const volatile int32_t*)> body_;
 };
 
-Ref<Event> submit(DeviceQueue& queue, std::function<void(const volatile int32_t*)> body, Ref<Event> wait_for = {}) {
+Ref<Event> submit(DeviceQueue& queue, std::function<void(const volatile int32_t*)> body,
+                  Ref<Event> wait_for = {}) {
   auto job = std::make_unique<FunctionJob>(std::move(body));
   const Ref<Event> done = job->done = Event::create();
   if (wait_for) job->wait_for.push_back(std::move(wait_for));
@@ -39,7 +40,8 @@ void test_queue(Runner& runner) {
   runner.run("jobs run in order", [&] {
     std::vector<int> order;
     Ref<Event> last;
-    for (int i = 0; i < 200; ++i) last = submit(queue, [&order, i](const volatile int32_t*) { order.push_back(i); });
+    for (int i = 0; i < 200; ++i)
+      last = submit(queue, [&order, i](const volatile int32_t*) { order.push_back(i); });
     last->wait();
     CHECK_EQUAL(order.size(), 200u);
     for (int i = 0; i < 200; ++i) CHECK_EQUAL(order[static_cast<size_t>(i)], i);

@@ -112,7 +112,8 @@ void test_threadpool(Runner& runner) {
                    }));
       CHECK_EQUAL(parallel_sum(50), 1225);
     }
-    CHECK_THROWS(std::out_of_range, parallel_for(1, 1, [](int64_t, int64_t, int) { throw std::out_of_range(""); }));
+    CHECK_THROWS(std::out_of_range,
+                 parallel_for(1, 1, [](int64_t, int64_t, int) { throw std::out_of_range(""); }));
   });
 
   runner.run("numbers of threads", [] {
