@@ -67,6 +67,8 @@ def shapes_for(arity):
 
 
 def accuracy(p):
+    if p.name in ("lgamma", "digamma"):
+        return 1e4  # near their zeros only the error relative to their terms is bounded
     return 8.0 if p.cost > 5 else 2.0
 
 

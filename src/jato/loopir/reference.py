@@ -309,6 +309,6 @@ REFERENCE: dict[str, Callable[..., Array]] = {
     "digamma": _elementwise(_digamma_one),
     "atan2": _in_double(np.arctan2),
     "hypot": _in_double(np.hypot),
-    "pow": _in_double(np.power),
+    "pow": np.float_power,  # np.power takes x ** 0.5 for sqrt, which differs at -inf
     "nextafter": np.nextafter,
 }  # fmt: skip

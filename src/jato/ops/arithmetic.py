@@ -430,7 +430,11 @@ class Sign(Elementwise):
         return (_complex_sign_jvp if dtypes.is_complex(type_of(primals[0]).dtype) else None,)
 
 
-SIGN = Sign("sign", "iufc", lower=_lower_sign, jvp=(None,), reference=np.sign)
+def _reference_sign(x: Any) -> Any:
+    return np.where(x == 0, x, np.sign(x))  # keeps -0.0, as JAX does
+
+
+SIGN = Sign("sign", "iufc", lower=_lower_sign, jvp=(None,), reference=_reference_sign)
 
 
 def sign(x: Any) -> Any:
@@ -565,7 +569,8 @@ class NextAfter(Elementwise):
     """The next float after x towards y; 16-bit floats step in their own format."""
 
     def reference(self, x: Any, y: Any) -> Any:
-        return np.asarray(np.nextafter(*np.broadcast_arrays(x, y)))
+        x, y = np.broadcast_arrays(x, y)
+        return np.where(x == y, y, np.nextafter(x, y))
 
 
 def _lower_nextafter(b: Any, x: Any, y: Any) -> Any:

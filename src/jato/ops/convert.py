@@ -220,10 +220,12 @@ def _lower_reduce_precision(b: Any, x: Any, *, exponent_bits: int, mantissa_bits
 
 
 def _reference_reduce_precision(x: Any, *, exponent_bits: int, mantissa_bits: int) -> Any:
-    mantissa, exponent = np.frexp(x.astype(np.float64))  # 0.5 <= mantissa < 1
-    kept = np.rint(mantissa * 2.0 ** (mantissa_bits + 1)) / 2.0 ** (mantissa_bits + 1)
-    value = np.ldexp(kept, exponent)
-    own = {2: 5, 4: 8, 8: 11}[x.dtype.itemsize]
+    own = {"float16": 5, "float64": 11}.get(x.dtype.name, 8)
+    wide = x.astype(np.float64)
+    _, exponent = np.frexp(wide)  # |x| in [2^(exponent-1), 2^exponent)
+    exponent = np.maximum(exponent, 3 - (1 << (own - 1)))  # subnormals: that of the smallest normal
+    step = np.maximum(exponent - 1 - mantissa_bits, -1074)
+    value = np.ldexp(np.rint(np.ldexp(wide, -step)), step)
     if exponent_bits < own:
         bias = (1 << (exponent_bits - 1)) - 1
         largest = 2.0**bias * (2 - 2.0**-mantissa_bits)

@@ -98,6 +98,8 @@ class Extremum(Reduction):
         function = np.max if self.opcode == "max" else np.min
         wide = x.astype(np.float32) if x.dtype.itemsize == 2 and dtypes.is_floating(x.dtype) else x
         start = np.array(self.ignored(x.dtype)).astype(wide.dtype)[()]
+        if dtypes.is_complex(x.dtype):
+            start = x.dtype.type(complex(start.real, start.real))
         return np.asarray(function(wide, axis=axes, initial=start)).astype(x.dtype)
 
 

@@ -137,12 +137,16 @@ ERF_INV = _function(
     "erf_inv",
     "f",
     lambda g, out, x: mul(g, mul(exp(square(out)), _SQRT_PI / 2)),
-    lambda x: special.erfinv(x),
+    lambda x: np.where(x == 0, x, special.erfinv(x)),
     20.0,
     "erfinv",
 )
 LGAMMA = _function(
-    "lgamma", "f", lambda g, out, x: mul(g, digamma(x)), lambda x: special.gammaln(x), 30.0
+    "lgamma",
+    "f",
+    lambda g, out, x: mul(g, digamma(x)),
+    lambda x: np.where(np.isinf(x), np.inf, special.gammaln(x)),
+    30.0,
 )
 DIGAMMA = _function(
     "digamma", "f", lambda g, out, x: mul(g, trigamma(x)), lambda x: special.digamma(x), 30.0
@@ -183,7 +187,12 @@ def _no_derivative(g: Any, out: Any, x: Any) -> Any:
 
 
 TRIGAMMA = _function(
-    "trigamma", "f", _no_derivative, lambda x: special.polygamma(1, x), 60.0, _lower_trigamma
+    "trigamma",
+    "f",
+    _no_derivative,
+    lambda x: np.where(x == -np.inf, np.nan, special.polygamma(1, x)),
+    60.0,
+    _lower_trigamma,
 )
 
 
@@ -238,11 +247,9 @@ class Pow(Elementwise):
         x, y = np.asarray(x), np.asarray(y)
         if y.dtype.kind in "iu" and x.dtype.kind in "iu":
             return _integer_power(x, y)
-        wide = np.float64 if x.dtype.kind != "c" else np.complex128
-        with np.errstate(all="ignore"):
-            if x.dtype == np.float64 or x.dtype.kind == "c":
-                return np.asarray(np.power(x, y.astype(x.dtype)))
-            return np.asarray(np.power(x.astype(wide), y.astype(wide))).astype(x.dtype)
+        with np.errstate(all="ignore"):  # np.power takes x ** 0.5 for sqrt, wrong at -inf
+            wide = np.complex128 if x.dtype.kind == "c" else np.float64
+            return np.asarray(np.float_power(x.astype(wide), y.astype(wide))).astype(x.dtype)
 
     def simplify(self, node: Any, rewriter: Any) -> Any:
         x, y = node.inputs
