@@ -66,6 +66,8 @@ class Lowering:
         self.buffers: dict[Var, Buffer] = {}  # arrays in memory that the kernel reads
         self.outputs: dict[Var, Buffer] = {}
         self.operands: dict[Node, list[Operand]] = {}
+        # values that an earlier loop of the kernel wrote into the memory of an output
+        self.saved: dict[Var, Var] = {}
         # values known in each open block, innermost last
         self.scopes: list[dict[Any, Any]] = [{}]
 
@@ -81,7 +83,10 @@ class Lowering:
             if known is not None:
                 return known
         node = self.producer.get(atom)  # type: ignore[arg-type]
-        if node is None:
+        saved = self.saved.get(atom)  # type: ignore[arg-type]
+        if saved is not None:
+            result = self.b.load(self.output(saved), self.offset(saved.aval.shape, index))
+        elif node is None:
             result = self.load(atom, index)  # type: ignore[arg-type]
         elif cost.is_big_reduction(node):
             raise UnplacedReduction(node)

@@ -78,6 +78,7 @@ class Scheduler:
         self.nodes = group.nodes
         self.width = vector_bytes // _widest(group)
         self.unit_ns = cost.UNIT_NS * 16 / self.width
+        self.saved = values_to_save(group, self.levels())
 
     def run(self) -> list[LoopNest]:
         if self.group.reduced is None:
@@ -255,8 +256,7 @@ class Scheduler:
             wide = [v for v in self.group.outputs if v.aval.shape == space]
             if wide:
                 with _nested(b, extents, self.lanes(extents[-1])) as d, lowering.scope():
-                    for var in wide:
-                        lowering.store(var, index(d))
+                    self.store_wide(lowering, wide, index(d))
         b.append(For(g, b.grid_begin(), b.grid_end(), tuple(body)))
         return self.nest(lowering, "rows", rows, 1, prod(extents))
 
@@ -291,8 +291,7 @@ class Scheduler:
                 wide = [x for x in self.group.outputs if x.aval.shape == space]
                 if wide:
                     with _nested(b, extents, 1) as d, lowering.scope():
-                        for var in wide:
-                            lowering.store(var, index(d))
+                        self.store_wide(lowering, wide, index(d))
         b.append(For(g, b.grid_begin(), b.grid_end(), tuple(body)))
         return self.nest(lowering, "rows", grid, 1, prod(extents) * lanes)
 
@@ -338,11 +337,20 @@ class Scheduler:
     ) -> None:
         """One loop for all reductions of a level; makes their results known for the row."""
         b = lowering.b
-        parts = accumulate(lowering, level, extents, index, lanes)
+        saved = [(v, out) for v, out, loop in self.saved if level[0] in loop]
+        parts = accumulate(lowering, level, extents, index, lanes, saved=saved)
+        lowering.saved.update(saved)
         for node, values in zip(level, parts, strict=True):
             out = node.outputs[0]
             result = node.primitive.finish(b, values, out.aval, **node.params)
             lowering.define(out, _with_ones(b, out.aval.shape, row), result)
+
+    def store_wide(self, lowering: Lowering, wide: list[Var], place: Index) -> None:
+        for node in cone(lowering.producer, wide):
+            if node.primitive.pointwise and node.outputs[0].aval.shape == self.group.space:
+                lowering.value(node.outputs[0], place)
+        for var in wide:
+            lowering.store(var, place)
 
     def store_rows(self, lowering: Lowering, row: Index) -> None:
         for var in self.group.outputs:
@@ -498,6 +506,78 @@ class Scheduler:
 # ---- reductions
 
 
+def values_to_save(
+    group: Group, levels: list[list[Node]]
+) -> list[tuple[Var, Var, list[Node]]]:
+    """Costly values of whole rows that several loops need: (value, output, first loop).
+
+    The first loop writes such a value into the memory of an output of its type, the later ones
+    read it there; the last of them overwrites it with the output itself.
+
+    softmax:  max of x;  e = exp(x - max) -> out, sum of e;  out = out / sum
+    """
+    wide = [v for v in group.outputs if v.aval.shape == group.space]
+    if not levels or not wide:
+        return []
+    producer = {v: n for n in group.nodes for v in n.outputs}
+    loops: list[list[Node]] = [*levels, []]
+    free = [v for v in wide if dtypes.scalar_name(v.aval) not in ("f16", "bf16", "c64", "c128")]
+    saved: list[tuple[Var, Var, list[Node]]] = []
+
+    def needed(loop: list[Node]) -> set[Node]:
+        """What a loop computes element by element, without what is saved."""
+        stops = {v for v, _, _ in saved}
+        stack: list[Any] = [a for n in loop for a in n.inputs] if loop else list(wide)
+        found: set[Node] = set()
+        while stack:
+            a = stack.pop()
+            node = producer.get(a) if type(a) is Var else None
+            if node is None or node in found or cost.is_big_reduction(node):
+                continue
+            if a in stops and any(first is not loop for v, _, first in saved if v is a):
+                continue
+            found.add(node)
+            stack += node.inputs
+        return found
+
+    for node in reversed(group.nodes):
+        out = node.outputs[0]
+        if out.aval.shape != group.space or cost.element_cost(node) <= cost.CHEAP:
+            continue
+        if out in wide:
+            continue
+        users = [loop for loop in loops if node in needed(loop)]
+        target = next((v for v in free if v.aval.dtype_code == out.aval.dtype_code), None)
+        if len(users) > 1 and target is not None:
+            saved.append((out, target, users[0]))
+            free.remove(target)
+    return saved
+
+
+def cone(producer: dict[Var, Node], roots: Sequence[Any]) -> list[Node]:
+    """The nodes that compute `roots`, up to reductions and memory, operands first."""
+    order: list[Node] = []
+    seen: set[Node] = set()
+    stack: list[tuple[Node, bool]] = []
+
+    def push(atoms: Sequence[Any]) -> None:
+        for a in atoms:
+            node = producer.get(a) if type(a) is Var else None
+            if node is not None and node not in seen and not cost.is_big_reduction(node):
+                stack.append((node, False))
+
+    push(roots)
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            push(node.inputs)
+    return order
+
+
 def accumulate(
     lowering: Lowering,
     reductions: list[Node],
@@ -505,12 +585,26 @@ def accumulate(
     index: Callable[[Sequence[Any]], Index],
     lanes: int,
     bound: int | None = None,
+    saved: Sequence[tuple[Var, Var]] = (),
 ) -> list[tuple[Any, ...]]:
-    """Accumulators of several reductions over the same elements, in one loop nest."""
+    """Accumulators of several reductions over the same elements, in one loop nest.
+
+    saved: (value, output): values that the loop also writes into an output's memory."""
     b = lowering.b
+    space = reductions[0].inputs[0].aval.shape
+    chain = [
+        n
+        for n in cone(lowering.producer, [a for r in reductions for a in r.inputs])
+        if n.primitive.pointwise and n.outputs[0].aval.shape == space
+    ]
 
     def element(d: Sequence[Any]) -> tuple[Any, ...]:
         place = index(d)
+        for node in chain:  # in graph order, so that a long chain is no deep recursion
+            lowering.value(node.outputs[0], place)
+        for var, out in saved:
+            position = lowering.offset(out.aval.shape, place)
+            b.store(lowering.output(out), position, lowering.value(var, place))
         values: list[Any] = []
         for node in reductions:
             operands = [lowering.value(a, place) for a in node.inputs]

@@ -22,7 +22,7 @@ INFINITY, NAN = math.inf, math.nan
 
 # erf is 1 to the last bit beyond; erfc rounds to 0 beyond.
 ERF_LIMIT = {"f32": 4.0, "f64": 6.0}
-ERFC_LIMIT = {"f32": 10.5, "f64": 27.5}
+ERFC_LIMIT = {"f32": 10.5, "f64": 27.3}
 
 
 def erf(x: Value) -> Value:
@@ -63,7 +63,7 @@ def erfc_wide(x: Value) -> Value:
 
 
 def erfc_large(a: Value) -> Value:
-    """erfc for 1/2 <= a <= 27.5 in f64, every step that rounds 1 bit carried in two parts."""
+    """erfc for 1/2 <= a <= 27.3 in f64, every step that rounds 1 bit carried in two parts."""
     k = coefficients.ERFCX_CENTRE["f64"][0]
     q = (a - k) / (a + k)
     table = coefficients.ERFCX["f64"]
