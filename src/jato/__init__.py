@@ -1,0 +1,91 @@
+"""jato: NumPy-style Python, traced, fused and compiled to native code.
+
+    import jato
+    import jato.numpy as jnp
+
+    @jato.jit
+    def f(x):
+        return jnp.tanh(x) * 2 + 1
+
+The names here are JAX's.  This file only gathers public names, fills the two hooks of
+base/hooks.py, and tells the native runtime about the classes and tables it needs.
+"""
+
+from jato import _native
+from jato.base import dtypes as dtypes  # noqa: PLC0414
+from jato.base import errors as errors  # noqa: PLC0414
+from jato.base import hooks as _hooks
+from jato.base.config import (
+    checking_leaks as checking_leaks,
+    config as config,
+    debug_infs as debug_infs,
+    debug_key_reuse as debug_key_reuse,
+    debug_nans as debug_nans,
+    default_matmul_precision as default_matmul_precision,
+    disable_jit as disable_jit,
+    enable_x64 as enable_x64,
+    explain_cache_misses as explain_cache_misses,
+    log_compiles as log_compiles,
+    numpy_dtype_promotion as numpy_dtype_promotion,
+    numpy_rank_promotion as numpy_rank_promotion,
+    threefry_partitionable as threefry_partitionable,
+    transfer_guard as transfer_guard,
+)
+from jato.base.dtypes import float0 as float0
+from jato.control.checkpoint import checkpoint as checkpoint
+from jato.control.checkpoint import remat as remat
+from jato.control.custom_jvp import custom_jvp as custom_jvp
+from jato.control.custom_vjp import custom_gradient as custom_gradient
+from jato.control.custom_vjp import custom_vjp as custom_vjp
+from jato.core.array import Array as Array
+from jato.core.placement import Device as Device
+from jato.core.trace import Tracer as _Tracer
+from jato.core.trace import install_operators as _install_operators
+from jato.jit.api import (
+    clear_caches as clear_caches,
+    explain_retrace as explain_retrace,
+    jit as jit,
+)
+from jato.jit.eager import eval_primitive as _eval_primitive
+from jato.jit.threads import num_threads as num_threads
+from jato.jit.threads import set_num_threads as set_num_threads
+from jato.numpy.methods import METHODS as _METHODS
+from jato.numpy.methods import OPERATORS as _OPERATORS
+from jato.ops.structural import stop_gradient as _stop_gradient
+from jato.parallel.devices import (
+    default_backend as default_backend,
+    device_count as device_count,
+    device_get as device_get,
+    device_put as device_put,
+    devices as devices,
+    local_device_count as local_device_count,
+    local_devices as local_devices,
+    process_count as process_count,
+    process_index as process_index,
+    watch_config as _watch_config,
+)
+from jato.parallel.pmap import pmap as pmap
+from jato.transforms.abstract_eval import (
+    ShapeDtypeStruct as ShapeDtypeStruct,
+    eval_shape as eval_shape,
+    make_jaxpr as make_jaxpr,
+)
+from jato.transforms.grad import (
+    grad as grad,
+    hessian as hessian,
+    jacfwd as jacfwd,
+    jacrev as jacrev,
+    value_and_grad as value_and_grad,
+)
+from jato.transforms.jvp import jvp as jvp
+from jato.transforms.linearize import linearize as linearize
+from jato.transforms.linearize import vjp as vjp
+from jato.transforms.vmap import vmap as vmap
+
+_hooks.eval_primitive.fill(_eval_primitive)
+_hooks.array_operator.fill(_OPERATORS)
+_native.set_tracer_type(_Tracer)
+_native.set_array_operators(_OPERATORS)
+_native.set_array_methods(_METHODS)
+_install_operators(_OPERATORS, _METHODS)
+_watch_config()

@@ -90,7 +90,7 @@ def require_concrete(x: Any, function: str, argument: str, hint: str) -> np.ndar
     if known is None and x is not None:
         raise ConcretizationTypeError(
             f"{function}: argument '{argument}' must be known when the function is traced, but "
-            f"it is a traced value of type {x.aval} ({x.trace.describe()}). {hint} {x.origin()}"
+            f"it is a traced value of type {x.aval} ({x.owner.describe()}). {hint} {x.origin()}"
         )
     return np.asarray(known)
 

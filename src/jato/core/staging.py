@@ -25,7 +25,7 @@ class GraphTracer(Tracer):
     __slots__ = ("argument", "frame", "var")
 
     def __init__(self, trace: Trace, var: Var, frame: Frame | None = None, argument: str = ""):
-        self.trace = trace
+        self.owner = trace
         self.aval = var.aval
         self.var = var
         self.frame = frame
@@ -58,7 +58,7 @@ class GraphTrace(Trace):
     def atom(self, x: Any) -> Atom:
         """The graph's name for a value."""
         kind = type(x)
-        if kind is GraphTracer and x.trace is self:
+        if kind is GraphTracer and x.owner is self:
             return x.var
         if isinstance(x, Tracer):
             check_not_leaked(x)
@@ -79,7 +79,7 @@ class GraphTrace(Trace):
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         atoms = [
-            x.var if type(x) is GraphTracer and x.trace is self else self.atom(x) for x in args
+            x.var if type(x) is GraphTracer and x.owner is self else self.atom(x) for x in args
         ]
         out = primitive.type_rule(*[a.aval for a in atoms], **params)
         frame = user_frame()

@@ -82,9 +82,9 @@ def is_active(trace: Trace) -> bool:
 
 
 def check_not_leaked(tracer: Tracer) -> None:
-    if not tracer.trace.valid or not is_active(tracer.trace):
+    if not tracer.owner.valid or not is_active(tracer.owner):
         raise UnexpectedTracerError(
-            f"a tracer of type {tracer.aval} made by {tracer.trace.describe()} was used after "
+            f"a tracer of type {tracer.aval} made by {tracer.owner.describe()} was used after "
             "that had finished. It was probably stored in a global, an attribute or a closure; "
             f"return the value instead. {tracer.origin()}"
         )
@@ -97,12 +97,12 @@ class Tracer:
     use; they are set as attributes of this class by `install_operators`.
     """
 
-    __slots__ = ("__weakref__", "aval", "trace")
+    __slots__ = ("__weakref__", "aval", "owner")
     __array_priority__ = 1000
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, trace: Trace, aval: Any):
-        self.trace = trace
+        self.owner = trace
         self.aval = aval
 
     # -- what is known of it
@@ -148,7 +148,7 @@ class Tracer:
     def _conversion(self, error: type[Exception], what: str, hint: str) -> Exception:
         origin = self.origin()
         return error(
-            f"{what} a traced value of type {self.aval} ({self.trace.describe()}). {hint}"
+            f"{what} a traced value of type {self.aval} ({self.owner.describe()}). {hint}"
             + (f" {origin}" if origin else "")
         )
 
@@ -232,7 +232,7 @@ class Tracer:
         return (getitem(self, i) for i in range(self.aval.shape[0]))
 
     def __repr__(self) -> str:
-        return f"Tracer<{self.aval}> of {self.trace.describe()}"
+        return f"Tracer<{self.aval}> of {self.owner.describe()}"
 
 
 def install_operators(operators: dict[str, Any], methods: dict[str, Any]) -> None:

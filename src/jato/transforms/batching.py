@@ -33,7 +33,7 @@ class BatchTracer(Tracer):
     def __init__(self, trace: Trace, value: Any, dim: int):
         whole = type_of(value)
         shape = whole.shape
-        self.trace = trace
+        self.owner = trace
         self.aval = ArrayType(
             shape[:dim] + shape[dim + 1 :], whole.dtype_code, whole.weak_type
         )
@@ -59,7 +59,7 @@ class BatchTrace(Trace):
 
     def split(self, x: Any) -> tuple[Any, int | None]:
         """(value, dim or None)."""
-        if type(x) is BatchTracer and x.trace is self:
+        if type(x) is BatchTracer and x.owner is self:
             return x.value, x.dim
         return x, None
 
@@ -73,7 +73,7 @@ class BatchTrace(Trace):
         dims: list[int | None] = []
         mapped = False
         for x in args:
-            if type(x) is BatchTracer and x.trace is self:
+            if type(x) is BatchTracer and x.owner is self:
                 values.append(x.value)
                 dims.append(x.dim)
                 mapped = True

@@ -45,7 +45,7 @@ class JVPTracer(Tracer):
     __slots__ = ("primal", "tangent")
 
     def __init__(self, trace: Trace, primal: Any, tangent: Any):
-        self.trace = trace
+        self.owner = trace
         self.aval = type_of(primal)
         self.primal = primal
         self.tangent = tangent
@@ -72,13 +72,13 @@ class JVPTrace(Trace):
 
     def split(self, x: Any) -> tuple[Any, Any]:
         """(primal, tangent or Zero) of any value."""
-        if type(x) is JVPTracer and x.trace is self:
+        if type(x) is JVPTracer and x.owner is self:
             return x.primal, x.tangent
         return x, zero_of(type_of(x))
 
     def primal(self, x: Any) -> Any:
         """The value without its tangent; anything that is no value of this trace as it is."""
-        return x.primal if type(x) is JVPTracer and x.trace is self else x
+        return x.primal if type(x) is JVPTracer and x.owner is self else x
 
     def join(self, primal: Any, tangent: Any) -> Any:
         return primal if type(tangent) is Zero else JVPTracer(self, primal, tangent)
@@ -90,7 +90,7 @@ class JVPTrace(Trace):
         tangents: list[Any] = []
         active = False
         for x in args:
-            if type(x) is JVPTracer and x.trace is self:
+            if type(x) is JVPTracer and x.owner is self:
                 primals.append(x.primal)
                 tangents.append(x.tangent)
                 active = True
@@ -148,25 +148,31 @@ class JvpGraph(NamedTuple):
 
 
 @weakly_cached()
-def jvp_graph(graph: Graph, nonzero: tuple[bool, ...]) -> JvpGraph:
-    """The forward derivative of a graph (without consts) as a graph; `nonzero` marks the inputs
-    that have a tangent."""
+def jvp_graph(
+    graph: Graph, nonzero: tuple[bool, ...], forced: tuple[bool, ...] | None = None
+) -> JvpGraph:
+    """The forward derivative of a graph (without consts) as a graph.
+
+    `nonzero` marks the inputs that have a tangent; outputs marked in `forced` get an array as
+    their tangent even if it is zero.
+    """
     avals = graph.in_avals
-    tangent_avals = [
-        tangent_type(a) for a, nz in zip(avals, nonzero, strict=True) if nz
-    ]
+    tangent_avals = [tangent_type(a) for a, nz in zip(avals, nonzero, strict=True) if nz]
     out_nonzero: tuple[bool, ...] = ()
 
     def both(*values: Any) -> list[Any]:
         nonlocal out_nonzero
         given = iter(values[len(avals) :])
         tangents = [
-            next(given) if nz else zero_of(a)
-            for a, nz in zip(avals, nonzero, strict=True)
+            next(given) if nz else zero_of(a) for a, nz in zip(avals, nonzero, strict=True)
         ]
         outs, tangents_out = jvp_flat(
             lambda *xs: evaluate(graph, *xs), values[: len(avals)], tangents
         )
+        if forced is not None:
+            tangents_out = [
+                instantiate(t) if f else t for t, f in zip(tangents_out, forced, strict=True)
+            ]
         out_nonzero = tuple(type(t) is not Zero for t in tangents_out)
         return outs + [t for t in tangents_out if type(t) is not Zero]
 

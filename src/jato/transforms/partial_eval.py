@@ -41,13 +41,13 @@ class PartialEvalTrace(GraphTrace):
         return GraphTracer(self, Var(aval))
 
     def is_unknown(self, x: Any) -> bool:
-        return type(x) is GraphTracer and x.trace is self
+        return type(x) is GraphTracer and x.owner is self
 
     def process(
         self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
     ) -> Any:
         for x in args:
-            if type(x) is GraphTracer and x.trace is self:
+            if type(x) is GraphTracer and x.owner is self:
                 break
         else:
             return self.known(primitive, args, params)
@@ -76,7 +76,7 @@ class PartialEvalTrace(GraphTrace):
 
         No source frame is taken: these are operations of derivative rules."""
         atoms = [
-            x.var if type(x) is GraphTracer and x.trace is self else self.atom(x)
+            x.var if type(x) is GraphTracer and x.owner is self else self.atom(x)
             for x in args
         ]
         out = primitive.type_rule(*[a.aval for a in atoms], **params)

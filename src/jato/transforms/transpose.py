@@ -19,6 +19,7 @@ from jato.core.primitive import UndefinedPrimal
 from jato.core.staging import abstract_value, trace_to_graph
 from jato.core.types import Zero
 from jato.ops.arithmetic import add
+from jato.ops.shapes import instantiate
 from jato.transforms.jvp import tangent_in, tangent_out, zero_of
 
 
@@ -109,10 +110,10 @@ class TransposedGraph(NamedTuple):
 
 @weakly_cached()
 def transpose_graph(
-    graph: Graph, linear: tuple[bool, ...], given: tuple[bool, ...]
+    graph: Graph, linear: tuple[bool, ...], given: tuple[bool, ...], forced: bool = False
 ) -> TransposedGraph:
     """Transposes a graph (without consts) that is linear in the inputs marked `linear`; `given`
-    marks the outputs whose cotangent is not zero."""
+    marks the outputs whose cotangent is not zero.  With `forced` every cotangent is an array."""
     avals = graph.in_avals
     value_avals = [
         a for a, is_linear in zip(avals, linear, strict=True) if not is_linear
