@@ -40,7 +40,6 @@ from jato.control.custom_vjp import custom_vjp as custom_vjp
 from jato.core.array import Array as Array
 from jato.core.placement import Device as Device
 from jato.core.trace import Tracer as _Tracer
-from jato.core.trace import install_operators as _install_operators
 from jato.jit.api import (
     clear_caches as clear_caches,
     explain_retrace as explain_retrace,
@@ -49,8 +48,9 @@ from jato.jit.api import (
 from jato.jit.eager import eval_primitive as _eval_primitive
 from jato.jit.threads import num_threads as num_threads
 from jato.jit.threads import set_num_threads as set_num_threads
-from jato.numpy.methods import METHODS as _METHODS
+from jato import numpy as _numpy
 from jato.numpy.methods import OPERATORS as _OPERATORS
+from jato.numpy.methods import install as _install_methods
 from jato.ops.structural import stop_gradient as _stop_gradient
 from jato.parallel.devices import (
     default_backend as default_backend,
@@ -85,7 +85,5 @@ from jato.transforms.vmap import vmap as vmap
 _hooks.eval_primitive.fill(_eval_primitive)
 _hooks.array_operator.fill(_OPERATORS)
 _native.set_tracer_type(_Tracer)
-_native.set_array_operators(_OPERATORS)
-_native.set_array_methods(_METHODS)
-_install_operators(_OPERATORS, _METHODS)
+_install_methods(_numpy)
 _watch_config()

@@ -1,0 +1,938 @@
+"""Reductions over axes, their nan-ignoring forms, cumulative sums, and tests of whole arrays.
+
+All take `axis` (None: all axes, an integer, or a tuple) and `keepdims`; elements where the mask
+`where` is false are left out, and `initial` is one more element.  Sums of narrow integers are in
+the default integer type; sums of 16-bit floats are accumulated in float32 by the compiler.
+
+Start at `_reduce`, which all the plain ones use.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from jato.base.dtypes import (
+    canonicalize,
+    is_bool,
+    is_complex,
+    is_floating,
+    is_inexact,
+    is_integer,
+    is_unsigned,
+)
+from jato.jit.eager import public
+from jato.numpy.elementwise import as_bool, equal, is_nan, select
+from jato.numpy.promote import (
+    as_array,
+    broadcast,
+    broadcast_operands,
+    cast,
+    common_shape,
+    dtype_of,
+    float_of,
+    normalize_axes,
+    normalize_axis,
+    promote_dtypes,
+    require_no_out,
+    shape_of,
+)
+from jato.ops import convert, cumulative, elementwise, reduce, structural
+
+_STATIC = ("axis", "dtype", "keepdims", "promote_integers", "ddof", "correction")
+
+
+def as_type(x: Any, dtype: Any) -> Any:
+    """`x` in a dtype, strongly typed."""
+    aval = getattr(x, "aval", None)
+    if aval is not None and aval.dtype == dtype and not aval.weak_type:
+        return x
+    return convert.convert_element_type(x, dtype)
+
+
+def keep_axes(result: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    """The result of a reduction with the reduced axes as axes of size 1."""
+    return structural.reshape(
+        result, tuple(1 if i in axes else size for i, size in enumerate(shape))
+    )
+
+
+def _masked(function: str, a: Any, where: Any, identity: Any) -> Any:
+    """`a` with the identity where the mask is false; broadcast to the mask if that is larger."""
+    where = as_bool(as_array(function, where, "where"))
+    return select(where, a, np.asarray(identity, dtype_of(a))[()])
+
+
+def _reduce(
+    function: str,
+    a: Any,
+    axis: Any,
+    keepdims: bool,
+    operation: Callable[[Any, tuple[int, ...]], Any],
+    identity: Any = None,
+    where: Any = None,
+) -> Any:
+    if where is not None:
+        a = _masked(function, a, where, identity)
+    shape = a.shape
+    axes = normalize_axes(function, axis, len(shape))
+    result = operation(a, axes)
+    return keep_axes(result, shape, axes) if keepdims else result
+
+
+def _sum_dtype(dtype: Any, promote_integers: bool) -> Any:
+    """Integers narrower than the default integer are summed in it."""
+    if not promote_integers or is_inexact(dtype):
+        return dtype
+    default = canonicalize(np.uint64 if is_unsigned(dtype) else np.int64)
+    return default if is_bool(dtype) or dtype.itemsize < default.itemsize else dtype
+
+
+def _accumulate_arguments(function: str, a: Any, dtype: Any, promote_integers: bool) -> Any:
+    a = as_array(function, a)
+    target = canonicalize(dtype) if dtype is not None else _sum_dtype(dtype_of(a), promote_integers)
+    return as_type(a, target)
+
+
+@public(static=_STATIC)
+def sum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    promote_integers: bool = True,
+) -> Any:
+    """The sum of the elements along axes.
+
+    a: array or number.  dtype: that of the result and of the additions.  promote_integers: sum
+    narrow integers in the default integer type.  Raises AxisError for a wrong axis.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.sum(jnp.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    Array([4., 6.], dtype=float32)
+    """
+    require_no_out("sum", out)
+    a = _accumulate_arguments("sum", a, dtype, promote_integers)
+    result = _reduce("sum", a, axis, keepdims, structural.reduce_sum, 0, where)
+    return result if initial is None else _with_initial("sum", elementwise.add, result, initial)
+
+
+def _with_initial(function: str, operation: Any, result: Any, initial: Any) -> Any:
+    initial = cast(as_array(function, initial, "initial"), dtype_of(result))
+    if shape_of(initial):
+        raise ValueError(f"{function}: argument 'initial' must be a number, got {shape_of(initial)}")
+    return operation(result, initial)
+
+
+@public(static=_STATIC)
+def prod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    promote_integers: bool = True,
+) -> Any:
+    """The product of the elements along axes; arguments as for `sum`.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.prod(jnp.array([2, 3, 4]))
+    Array(24, dtype=int32)
+    """
+    require_no_out("prod", out)
+    a = _accumulate_arguments("prod", a, dtype, promote_integers)
+    result = _reduce("prod", a, axis, keepdims, reduce.reduce_prod, 1, where)
+    return result if initial is None else _with_initial("prod", elementwise.mul, result, initial)
+
+
+def _lowest(dtype: Any) -> Any:
+    if is_bool(dtype):
+        return False
+    if is_integer(dtype):
+        return np.iinfo(dtype).min
+    return complex(-math.inf, -math.inf) if is_complex(dtype) else -math.inf
+
+
+def _highest(dtype: Any) -> Any:
+    if is_bool(dtype):
+        return True
+    if is_integer(dtype):
+        return np.iinfo(dtype).max
+    return complex(math.inf, math.inf) if is_complex(dtype) else math.inf
+
+
+def _extremum(
+    function: str, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any, largest: bool
+) -> Any:
+    a = as_array(function, a)
+    a = as_type(a, dtype_of(a))
+    axes = normalize_axes(function, axis, len(a.shape))
+    if initial is None:
+        if any_zero(a.shape, axes):
+            raise ValueError(
+                f"zero-size array to reduction operation {function} which has no identity "
+                f"(shape {a.shape}, axis {axis}). Give 'initial'."
+            )
+        if where is not None:
+            raise ValueError(f"{function}: argument 'where' needs 'initial'")
+    identity = (_lowest if largest else _highest)(dtype_of(a))
+    operation = reduce.reduce_max if largest else reduce.reduce_min
+    result = _reduce(function, a, axes, keepdims, operation, identity, where)
+    if initial is None:
+        return result
+    return _with_initial(function, elementwise.max if largest else elementwise.min, result, initial)
+
+
+def any_zero(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
+    return builtins.any(shape[i] == 0 for i in axes)
+
+
+@public(static=_STATIC)
+def max(
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The largest element along axes; nan if there is one.
+
+    a: array or number.  Raises ValueError when there is no element and no `initial`.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.max(jnp.array([[1, 5], [3, 2]]), axis=1)
+    Array([5, 3], dtype=int32)
+    """
+    require_no_out("max", out)
+    return _extremum("max", a, axis, keepdims, initial, where, True)
+
+
+@public(static=_STATIC)
+def min(
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The smallest element along axes; nan if there is one.
+
+    a: array or number.  Raises ValueError when there is no element and no `initial`.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.min(jnp.array([[1, 5], [3, 2]]), axis=1)
+    Array([1, 2], dtype=int32)
+    """
+    require_no_out("min", out)
+    return _extremum("min", a, axis, keepdims, initial, where, False)
+
+
+amax, amin = max, min
+
+
+@public(static=_STATIC)
+def minmax(
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> tuple[Any, Any]:
+    """(min, max) along axes, in one pass over the data.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.minmax(jnp.array([3, 1, 2]))
+    (Array(1, dtype=int32), Array(3, dtype=int32))
+    """
+    require_no_out("minmax", out)
+    return (
+        _extremum("minmax", a, axis, keepdims, initial, where, False),
+        _extremum("minmax", a, axis, keepdims, initial, where, True),
+    )
+
+
+@public(static=_STATIC)
+def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    """max - min along axes.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.ptp(jnp.array([3, 1, 7]))
+    Array(6, dtype=int32)
+    """
+    require_no_out("ptp", out)
+    return elementwise.sub(max(a, axis, None, keepdims), min(a, axis, None, keepdims))
+
+
+@public(static=_STATIC)
+def any(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
+) -> Any:
+    """Is any element along the axes nonzero?
+
+    >>> import jato.numpy as jnp
+    >>> jnp.any(jnp.array([[0, 1], [0, 0]]), axis=1)
+    Array([ True, False], dtype=bool)
+    """
+    require_no_out("any", out)
+    return _reduce(
+        "any", as_bool(as_array("any", a)), axis, keepdims, reduce.reduce_or, False, where
+    )
+
+
+@public(static=_STATIC)
+def all(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
+) -> Any:
+    """Are all elements along the axes nonzero?
+
+    >>> import jato.numpy as jnp
+    >>> jnp.all(jnp.array([[0, 1], [1, 1]]), axis=1)
+    Array([False,  True], dtype=bool)
+    """
+    require_no_out("all", out)
+    return _reduce(
+        "all", as_bool(as_array("all", a)), axis, keepdims, reduce.reduce_and, True, where
+    )
+
+
+@public(static=("axis", "keepdims"))
+def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The number of nonzero elements along axes.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.count_nonzero(jnp.array([0, 3, 4]))
+    Array(2, dtype=int32)
+    """
+    return sum(as_bool(as_array("count_nonzero", a)), axis, None, None, keepdims)
+
+
+def _arg_extremum(function: str, a: Any, axis: Any, keepdims: bool, operation: Any) -> Any:
+    a = as_array(function, a)
+    shape = a.shape
+    rank = len(shape)
+    if axis is None:
+        a, position = structural.reshape(a, (math.prod(shape),)), 0
+        axes = tuple(range(rank))
+    else:
+        position = normalize_axis(function, axis, rank)
+        axes = (position,)
+    if a.shape[position] == 0:
+        raise ValueError(f"{function}: attempt to get {function} of an empty sequence")
+    result = operation(a, position, canonicalize(np.int64))
+    return keep_axes(result, shape, axes) if keepdims else result
+
+
+@public(static=("axis", "keepdims"))
+def argmax(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """The index of the (first) largest element along an axis; nan counts as the largest.
+
+    axis: an integer, or None for the index into the flattened array.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.argmax(jnp.array([1, 5, 5]))
+    Array(1, dtype=int32)
+    """
+    require_no_out("argmax", out)
+    return _arg_extremum("argmax", a, axis, builtins.bool(keepdims), reduce.argmax)
+
+
+@public(static=("axis", "keepdims"))
+def argmin(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """The index of the (first) smallest element along an axis; nan counts as the smallest.
+
+    axis: an integer, or None for the index into the flattened array.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.argmin(jnp.array([4, 1, 1]))
+    Array(1, dtype=int32)
+    """
+    require_no_out("argmin", out)
+    return _arg_extremum("argmin", a, axis, builtins.bool(keepdims), reduce.argmin)
+
+
+# ---- mean and variance
+
+
+def _mean_types(dtype: Any, asked: Any) -> tuple[Any, Any]:
+    """(dtype to compute in, dtype of the result).  16-bit floats are averaged in float32."""
+    result = canonicalize(asked) if asked is not None else float_of(dtype)
+    compute = float_of(result)
+    if is_floating(compute) and compute.itemsize == 2:
+        compute = np.dtype(np.float32)
+    return compute, result
+
+
+def _count(function: str, a: Any, axes: tuple[int, ...], where: Any, keepdims: bool, dtype: Any) -> Any:
+    """How many elements each result is made of: a Python number, or an array with a mask."""
+    if where is None:
+        return math.prod(a.shape[i] for i in axes)
+    mask = as_bool(as_array(function, where, "where"))
+    mask = broadcast(mask, common_shape(function, (a.shape, mask.shape)))
+    return _reduce(
+        function, as_type(mask, dtype), axes, keepdims, structural.reduce_sum
+    )
+
+
+def _divide(x: Any, count: Any) -> Any:
+    if type(count) is int:
+        return elementwise.div(x, np.asarray(count, dtype_of(x))[()])
+    count = cast(count, dtype_of(x))
+    return elementwise.div(*broadcast_operands("mean", (x, count)))
+
+
+def _mean(function: str, a: Any, axes: tuple[int, ...], keepdims: bool, where: Any) -> Any:
+    total = _reduce(function, a, axes, keepdims, structural.reduce_sum, 0, where)
+    real = np.finfo(dtype_of(a)).dtype if is_complex(dtype_of(a)) else dtype_of(a)
+    return _divide(total, _count(function, a, axes, where, keepdims, real))
+
+
+@public(static=_STATIC)
+def mean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+) -> Any:
+    """The arithmetic mean along axes; nan of no elements.
+
+    a: array or number; integers are averaged as floats.  dtype: that of the result.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.mean(jnp.arange(4))
+    Array(1.5, dtype=float32)
+    """
+    require_no_out("mean", out)
+    a = as_array("mean", a)
+    axes = normalize_axes("mean", axis, len(a.shape))
+    compute, result_dtype = _mean_types(dtype_of(a), dtype)
+    result = _mean("mean", as_type(a, compute), axes, keepdims, where)
+    return as_type(result, result_dtype)
+
+
+@public(static=("axis", "returned", "keepdims"))
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False
+) -> Any:
+    """The weighted mean along axes, and the sum of the weights if `returned`.
+
+    weights: of a's shape, or one-dimensional along `axis`; None for equal weights.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.average(jnp.array([1.0, 2.0]), weights=jnp.array([3.0, 1.0]))
+    Array(1.25, dtype=float32)
+    """
+    if weights is None:
+        a = as_array("average", a)
+        axes = normalize_axes("average", axis, len(a.shape))
+        result = mean(a, axis, None, None, keepdims)
+        total: Any = np.asarray(math.prod(a.shape[i] for i in axes), dtype_of(result))
+    else:
+        a, weights = promote_dtypes("average", a, weights, inexact=True)
+        if a.shape != weights.shape:
+            if axis is None:
+                raise TypeError("average: axis must be given when shapes of a and weights differ")
+            axes = normalize_axes("average", axis, len(a.shape))
+            if weights.shape != tuple(a.shape[i] for i in axes):
+                raise ValueError(
+                    f"average: shape {weights.shape} of 'weights' is neither that of 'a', {a.shape}, "
+                    f"nor that of its axis {axis}"
+                )
+            order = sorted(range(len(axes)), key=lambda k: axes[k])
+            weights = structural.transpose(weights, tuple(order))
+            weights = structural.broadcast_in_dim(weights, a.shape, tuple(sorted(axes)))
+        total = sum(weights, axis, None, None, keepdims)
+        result = elementwise.div(sum(elementwise.mul(a, weights), axis, None, None, keepdims), total)
+    if not returned:
+        return result
+    return result, structural.broadcast_in_dim(
+        total, result.shape, tuple(range(len(result.shape) - len(shape_of(total)), len(result.shape)))
+    )
+
+
+def _variance(
+    function: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, where: Any, mean: Any
+) -> tuple[Any, Any]:
+    """(variance in the dtype of computation, dtype of the result); two passes, hence stable."""
+    a = as_array(function, a)
+    axes = normalize_axes(function, axis, len(a.shape))
+    compute, result_dtype = _mean_types(dtype_of(a), dtype)
+    if is_complex(dtype_of(a)) and not is_complex(compute):
+        compute = dtype_of(a)
+    if is_complex(result_dtype):
+        result_dtype = np.finfo(result_dtype).dtype
+    a = as_type(a, compute)
+    center = _mean(function, a, axes, True, where) if mean is None else as_type(
+        as_array(function, mean, "mean"), compute
+    )
+    a, center = broadcast_operands(function, (a, center))
+    deviation = elementwise.sub(a, center)
+    if is_complex(compute):
+        square = elementwise.add(
+            elementwise.square(elementwise.real(deviation)),
+            elementwise.square(elementwise.imag(deviation)),
+        )
+    else:
+        square = elementwise.square(deviation)
+    total = _reduce(function, square, axes, keepdims, structural.reduce_sum, 0, where)
+    count = _count(function, square, axes, where, keepdims, dtype_of(square))
+    if type(count) is int:
+        freedom: Any = builtins.max(count - ddof, 0)
+        return elementwise.div(total, np.asarray(freedom, dtype_of(square))[()]), result_dtype
+    freedom = elementwise.sub(count, np.asarray(ddof, dtype_of(square))[()])
+    freedom = elementwise.max(freedom, np.asarray(0, dtype_of(square))[()])
+    return _divide(total, freedom), result_dtype
+
+
+def _freedom(function: str, ddof: Any, correction: Any) -> Any:
+    if correction is None:
+        return ddof
+    if ddof != 0:
+        raise ValueError(f"{function}: give 'ddof' or 'correction', not both")
+    return correction
+
+
+@public(static=_STATIC)
+def var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: float | None = None,
+) -> Any:
+    """The variance along axes: the mean of |a - mean(a)|**2.
+
+    ddof (or correction): the divisor is the count less this.  mean: the mean, if known already,
+    with the reduced axes kept.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.var(jnp.array([1.0, 2.0, 3.0, 4.0]))
+    Array(1.25, dtype=float32)
+    """
+    require_no_out("var", out)
+    ddof = _freedom("var", ddof, correction)
+    result, dtype = _variance("var", a, axis, dtype, ddof, keepdims, where, mean)
+    return as_type(result, dtype)
+
+
+@public(static=_STATIC)
+def std(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: float | None = None,
+) -> Any:
+    """The standard deviation along axes, the square root of `var`.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.std(jnp.array([1.0, 3.0]))
+    Array(1., dtype=float32)
+    """
+    require_no_out("std", out)
+    ddof = _freedom("std", ddof, correction)
+    result, dtype = _variance("std", a, axis, dtype, ddof, keepdims, where, mean)
+    return as_type(elementwise.sqrt(result), dtype)
+
+
+# ---- cumulative
+
+
+def _cumulate(function: str, a: Any, axis: Any, dtype: Any, operation: Any) -> Any:
+    a = _accumulate_arguments(function, a, dtype, True)
+    if axis is None:
+        return operation(structural.reshape(a, (math.prod(a.shape),)), 0)
+    return operation(a, normalize_axis(function, axis, len(a.shape)))
+
+
+@public(static=("axis", "dtype"))
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """The running sums along an axis; of the flattened array if axis is None.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.cumsum(jnp.array([1, 2, 3]))
+    Array([1, 3, 6], dtype=int32)
+    """
+    require_no_out("cumsum", out)
+    return _cumulate("cumsum", a, axis, dtype, cumulative.cumsum)
+
+
+@public(static=("axis", "dtype"))
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """The running products along an axis; of the flattened array if axis is None.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.cumprod(jnp.array([1, 2, 3]))
+    Array([1, 2, 6], dtype=int32)
+    """
+    require_no_out("cumprod", out)
+    return _cumulate("cumprod", a, axis, dtype, cumulative.cumprod)
+
+
+def _cumulative(
+    function: str, x: Any, axis: Any, dtype: Any, include_initial: bool, operation: Any, initial: int
+) -> Any:
+    x = as_array(function, x)
+    if axis is None:
+        if len(x.shape) != 1:
+            raise ValueError(f"{function}: argument 'axis' is needed for an array of rank {len(x.shape)}")
+        axis = 0
+    axis = normalize_axis(function, axis, len(x.shape))
+    result = _cumulate(function, x, axis, dtype, operation)
+    if not include_initial:
+        return result
+    config = [(1, 0, 0) if i == axis else (0, 0, 0) for i in range(len(x.shape))]
+    return structural.pad(result, np.asarray(initial, dtype_of(result))[()], config)
+
+
+@public(static=("axis", "dtype", "include_initial"))
+def cumulative_sum(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """The running sums along an axis, with a 0 in front if `include_initial`.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
+    Array([0, 1, 3, 6], dtype=int32)
+    """
+    return _cumulative("cumulative_sum", x, axis, dtype, include_initial, cumulative.cumsum, 0)
+
+
+@public(static=("axis", "dtype", "include_initial"))
+def cumulative_prod(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """The running products along an axis, with a 1 in front if `include_initial`.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
+    Array([1, 1, 2, 6], dtype=int32)
+    """
+    return _cumulative("cumulative_prod", x, axis, dtype, include_initial, cumulative.cumprod, 1)
+
+
+# ---- comparing whole arrays
+
+
+@public(static=("equal_nan",))
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Elementwise |a - b| <= atol + rtol * |b|; equal infinities are close.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.isclose(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.1]))
+    Array([ True, False], dtype=bool)
+    """
+    a, b = promote_dtypes("isclose", a, b)
+    if not is_inexact(dtype_of(a)):
+        a, b = (as_type(x, canonicalize(np.float64)) for x in (a, b))
+    real = np.finfo(dtype_of(a)).dtype if is_complex(dtype_of(a)) else dtype_of(a)
+    rtol, atol = (cast(as_array("isclose", t), real) for t in (rtol, atol))
+    a, b = broadcast_operands("isclose", (a, b))
+    rtol, size_of_b = broadcast_operands("isclose", (rtol, elementwise.abs(b)))
+    bound, atol = broadcast_operands("isclose", (elementwise.mul(size_of_b, rtol), atol))
+    bound = elementwise.add(bound, atol)
+    distance, bound = broadcast_operands("isclose", (elementwise.abs(elementwise.sub(a, b)), bound))
+    near = elementwise.le(distance, bound)
+    # an infinite bound must not make an infinity close to a number
+    finite_bound = elementwise.lt(size_of_b, np.asarray(math.inf, real)[()])
+    near = elementwise.bitwise_and(*broadcast_operands("isclose", (near, finite_bound)))
+    result = elementwise.bitwise_or(*broadcast_operands("isclose", (near, elementwise.eq(a, b))))
+    if equal_nan:
+        both = elementwise.bitwise_and(*broadcast_operands("isclose", (is_nan(a), is_nan(b))))
+        result = elementwise.bitwise_or(*broadcast_operands("isclose", (result, both)))
+    return result
+
+
+@public(static=("equal_nan",))
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Are all elements close, in the sense of `isclose`?
+
+    >>> import jato.numpy as jnp
+    >>> jnp.allclose(jnp.array([1.0]), jnp.array([1.0 + 1e-7]))
+    Array(True, dtype=bool)
+    """
+    return all(isclose(a, b, rtol, atol, equal_nan))
+
+
+@public(static=("equal_nan",))
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """Do two arrays have the same shape and elements?
+
+    >>> import jato.numpy as jnp
+    >>> jnp.array_equal(jnp.arange(3), jnp.arange(3))
+    Array(True, dtype=bool)
+    """
+    a1, a2 = as_array("array_equal", a1), as_array("array_equal", a2, 1)
+    if a1.shape != a2.shape:
+        return structural.full((), False, np.dtype("bool"))
+    same = equal(a1, a2)
+    if equal_nan:
+        both = elementwise.bitwise_and(is_nan(a1), is_nan(a2))
+        same = elementwise.bitwise_or(same, both)
+    return all(same)
+
+
+@public()
+def array_equiv(a1: Any, a2: Any) -> Any:
+    """Do two arrays broadcast to arrays with the same elements?
+
+    >>> import jato.numpy as jnp
+    >>> jnp.array_equiv(jnp.ones((2, 2)), 1.0)
+    Array(True, dtype=bool)
+    """
+    try:
+        same = equal(as_array("array_equiv", a1), as_array("array_equiv", a2, 1))
+    except ValueError:
+        return structural.full((), False, np.dtype("bool"))
+    return all(same)
+
+
+# ---- ignoring nan
+
+
+def _without_nan(function: str, a: Any, value: Any) -> tuple[Any, Any]:
+    """(a with nan replaced, mask of nan or None)."""
+    a = as_array(function, a)
+    if not is_inexact(dtype_of(a)):
+        return a, None
+    mask = is_nan(a)
+    return select(mask, np.asarray(value, dtype_of(a))[()], a), mask
+
+
+@public(static=_STATIC)
+def nansum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The sum along axes, nan counting as 0; arguments as for `sum`.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.nansum(jnp.array([1.0, jnp.nan]))
+    Array(1., dtype=float32)
+    """
+    return sum(_without_nan("nansum", a, 0)[0], axis, dtype, out, keepdims, initial, where)
+
+
+@public(static=_STATIC)
+def nanprod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The product along axes, nan counting as 1; arguments as for `sum`.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.nanprod(jnp.array([2.0, jnp.nan]))
+    Array(2., dtype=float32)
+    """
+    return prod(_without_nan("nanprod", a, 1)[0], axis, dtype, out, keepdims, initial, where)
+
+
+def _nan_extremum(
+    function: str, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any, largest: bool
+) -> Any:
+    a = as_array(function, a)
+    a, mask = _without_nan(function, a, (_lowest if largest else _highest)(dtype_of(a)))
+    result = _extremum(function, a, axis, keepdims, initial, where, largest)
+    if mask is None or initial is not None:
+        return result
+    nothing = all(mask, axis, None, keepdims)
+    return select(nothing, np.asarray(math.nan, dtype_of(a))[()], result)
+
+
+@public(static=_STATIC)
+def nanmax(
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The largest element along axes that is not nan; nan if there is none.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.nanmax(jnp.array([1.0, jnp.nan]))
+    Array(1., dtype=float32)
+    """
+    require_no_out("nanmax", out)
+    return _nan_extremum("nanmax", a, axis, keepdims, initial, where, True)
+
+
+@public(static=_STATIC)
+def nanmin(
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The smallest element along axes that is not nan; nan if there is none.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.nanmin(jnp.array([1.0, jnp.nan]))
+    Array(1., dtype=float32)
+    """
+    require_no_out("nanmin", out)
+    return _nan_extremum("nanmin", a, axis, keepdims, initial, where, False)
+
+
+def _nan_arg(function: str, a: Any, axis: Any, keepdims: bool, value: float, operation: Any) -> Any:
+    a, mask = _without_nan(function, a, value)
+    result = _arg_extremum(function, a, axis, keepdims, operation)
+    if mask is None:
+        return result
+    return select(all(mask, axis, None, keepdims), np.asarray(-1, dtype_of(result))[()], result)
+
+
+@public(static=("axis", "keepdims"))
+def nanargmax(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """The index of the largest element that is not nan; -1 if there is none.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.nanargmax(jnp.array([jnp.nan, 1.0]))
+    Array(1, dtype=int32)
+    """
+    require_no_out("nanargmax", out)
+    return _nan_arg("nanargmax", a, axis, builtins.bool(keepdims), -math.inf, reduce.argmax)
+
+
+@public(static=("axis", "keepdims"))
+def nanargmin(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """The index of the smallest element that is not nan; -1 if there is none.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.nanargmin(jnp.array([jnp.nan, 1.0]))
+    Array(1, dtype=int32)
+    """
+    require_no_out("nanargmin", out)
+    return _nan_arg("nanargmin", a, axis, builtins.bool(keepdims), math.inf, reduce.argmin)
+
+
+def _nan_mask(function: str, a: Any, where: Any) -> tuple[Any, Any]:
+    """(a without nan, mask of what counts or None)."""
+    a, mask = _without_nan(function, a, 0)
+    if mask is None:
+        return a, where
+    counts = elementwise.bitwise_not(mask)
+    if where is None:
+        return a, counts
+    where = as_bool(as_array(function, where, "where"))
+    return a, elementwise.bitwise_and(*broadcast_operands(function, (counts, where)))
+
+
+@public(static=_STATIC)
+def nanmean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    where: Any = None,
+) -> Any:
+    """The mean along axes of the elements that are not nan.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.nanmean(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(2., dtype=float32)
+    """
+    a, where = _nan_mask("nanmean", a, where)
+    return mean(a, axis, dtype, out, keepdims, where=where)
+
+
+@public(static=_STATIC)
+def nanvar(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+) -> Any:
+    """The variance along axes of the elements that are not nan.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(1., dtype=float32)
+    """
+    a, where = _nan_mask("nanvar", a, where)
+    return var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean)
+
+
+@public(static=_STATIC)
+def nanstd(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+) -> Any:
+    """The standard deviation along axes of the elements that are not nan.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(1., dtype=float32)
+    """
+    a, where = _nan_mask("nanstd", a, where)
+    return std(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean)
+
+
+@public(static=("axis", "dtype"))
+def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """The running sums along an axis, nan counting as 0.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 3.0]))
+    Array([1., 1., 4.], dtype=float32)
+    """
+    return cumsum(_without_nan("nancumsum", a, 0)[0], axis, dtype, out)
+
+
+@public(static=("axis", "dtype"))
+def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """The running products along an axis, nan counting as 1.
+
+    >>> import jato.numpy as jnp
+    >>> jnp.nancumprod(jnp.array([1.0, jnp.nan, 3.0]))
+    Array([1., 1., 3.], dtype=float32)
+    """
+    return cumprod(_without_nan("nancumprod", a, 1)[0], axis, dtype, out)
