@@ -424,6 +424,10 @@ class ExpressionBuilder(IndexMath):
                 return simple[1]
         return self._binary("rem", x, y)
 
+    def library_remainder(self, x: Expr, y: Expr) -> Expr:
+        """`rem` of floats as a call of the C library for each lane; made by code generation."""
+        return self._node("rem", (x, y), x.dtype, "library")
+
     def _index_div_rem(self, x: Expr, y: Expr) -> tuple[Expr, Expr] | None:
         """Quotient and remainder of indices where x >= 0 and y > 0 are known.
 

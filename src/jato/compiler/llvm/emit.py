@@ -91,7 +91,7 @@ class KernelEmitter(MemoryEmitter):
     """Writes one kernel."""
 
     def __init__(self, symbol: str, kernel: Kernel, target: Target, declarations: dict[str, str]):
-        super().__init__(FunctionText(declarations), kernel.in_place)
+        super().__init__(FunctionText(declarations), kernel.in_place, target.has_masks)
         self.symbol = symbol
         self.kernel = kernel
         self.target = target

@@ -232,16 +232,22 @@ def _bit_count(name: str) -> Callable[..., str]:
 
 
 def _extremum(code: Code, op: str, dtype: str, v: Sequence[str], lanes: int) -> str:
-    """NaN if either is NaN.  `x > y ? x : y` is one instruction, right but for a NaN in x."""
+    """NaN if either is NaN.  `y > x ? y : x` is one instruction, right but for a NaN in y.
+
+    The check looks at the second operand: not the running total of a reduction, whose chain of
+    dependences stays short, and not at all when it is a constant (relu)."""
     kind = type_of(dtype, lanes)
     if dtype == "bool":
         return code.ins(f"{'or' if op == 'max' else 'and'} {kind} {v[0]}, {v[1]}")
     if dtype not in _FLOATS:
         sign = "s" if dtype[0] == "i" else "u"
         return code.call(f"llvm.{sign}{op}.{suffix(kind)}", kind, [kind, kind], v)
-    best = _maxnum(code, op, dtype, v, lanes)
-    nan = code.ins(f"fcmp uno {kind} {v[0]}, {v[0]}")
-    return select(code, nan, v[0], best, kind, lanes)
+    x, y = (v[1], v[0]) if _is_number(v[0]) else v
+    best = _maxnum(code, op, dtype, (y, x), lanes)
+    if _is_number(y):
+        return best
+    nan = code.ins(f"fcmp uno {kind} {y}, {y}")
+    return select(code, nan, y, best, kind, lanes)
 
 
 def _maxnum(code: Code, op: str, dtype: str, v: Sequence[str], lanes: int) -> str:
@@ -280,6 +286,11 @@ def _constant_below(text: str, limit: int) -> bool:
 
 def _is_constant(text: str) -> bool:
     return not text.startswith("%") and not text.startswith("<")
+
+
+def _is_number(text: str) -> bool:
+    """A float constant that is not NaN."""
+    return _is_constant(text) and "0x7FF8" not in text and "0xFFF8" not in text
 
 
 def _mulhi(code: Code, op: str, dtype: str, v: Sequence[str], lanes: int) -> str:
@@ -325,6 +336,7 @@ def _mulhi_by_halves(code: Code, dtype: str, v: Sequence[str], lanes: int) -> st
 def _div(code: Code, op: str, dtype: str, v: Sequence[str], lanes: int) -> str:
     kind = type_of(dtype, lanes)
     if dtype in _FLOATS:
+        # frem is a call per lane: see remainder.py, which leaves only rare cases to it
         return code.ins(f"{'fdiv' if op == 'div' else 'frem'} {kind} {v[0]}, {v[1]}")
     signed = dtype[0] == "i"
     if _is_constant(v[1]) and v[1] != "zeroinitializer" and v[1] not in ("0", "-1"):

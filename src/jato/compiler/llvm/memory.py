@@ -5,6 +5,7 @@
   -1                the same, reversed
   2, with a load or store of the other half beside it (complex numbers)
                     one access of twice the width, shuffled
+  2 or 4            with cheap masks: a masked load of the whole stretch, then a shuffle
   anything else     gather or scatter: 32-bit offsets from a scalar base for constant strides and
                     for 32-bit index data, 64-bit ones otherwise
 
@@ -26,9 +27,10 @@ from jato.loopir.grammar import ITEMSIZE, Buffer, Expr, Store
 class MemoryEmitter(ValueEmitter):
     """Adds loads and stores to ValueEmitter."""
 
-    def __init__(self, text: FunctionText, in_place: bool):
+    def __init__(self, text: FunctionText, in_place: bool, has_masks: bool):
         super().__init__(text)
         self.in_place = in_place
+        self.has_masks = has_masks
         self.pairs: dict[Expr, Expr] = {}  # load of one half of (2i, 2i + 1) -> of the other
 
     def pointer(self, buffer: Buffer) -> str:
@@ -56,6 +58,8 @@ class MemoryEmitter(ValueEmitter):
             text = self._load_reversed(code, buffer, index.text, active, passthrough, lanes)
         elif step == 2 and node in self.pairs and self.pairs[node] not in self.values:
             return self._load_pair(code, node, index, active, passthrough, lanes, level)
+        elif step in (2, 4) and self.has_masks and passthrough == "zeroinitializer":
+            text = self._load_stretch(code, buffer, index, int(step), active, lanes)
         else:
             text = self._gather(code, buffer, node.args[0], index, active, passthrough, lanes)
         return Val(self._from_memory(code, buffer, text, lanes), lanes, level)
@@ -173,6 +177,27 @@ class MemoryEmitter(ValueEmitter):
         mine, theirs = halves if is_first else reversed(halves)
         self.define(partner, Val(theirs, lanes, level))
         return Val(mine, lanes, level)
+
+    def _load_stretch(
+        self, code: Code, buffer: Buffer, index: Val, step: int, mask: str | None, lanes: int
+    ) -> str:
+        """Every `step`-th element of a stretch; the elements between are masked off, so that
+        nothing beyond the last one is touched."""
+        width = step * lanes
+        wide = f"<{width} x {ins.MEMORY_TYPE[buffer.dtype]}>"
+        if mask is None:
+            wanted = ", ".join(f"i1 {'false' if i % step else 'true'}" for i in range(width))
+            active = f"<{wanted}>"
+        else:
+            order = ", ".join(f"i32 {lanes if i % step else i // step}" for i in range(width))
+            active = code.ins(
+                f"shufflevector <{lanes} x i1> {mask}, <{lanes} x i1> zeroinitializer, "
+                f"<{width} x i32> <{order}>"
+            )
+        address = self._address(code, buffer, index.text)
+        every = self._load_vector(code, buffer, address, wide, width, active, "zeroinitializer")
+        order = ", ".join(f"i32 {i * step}" for i in range(lanes))
+        return code.ins(f"shufflevector {wide} {every}, {wide} poison, <{lanes} x i32> <{order}>")
 
     def _gather(
         self, code: Code, buffer: Buffer, index_expr: Expr, index: Val, mask: str | None, other: str,

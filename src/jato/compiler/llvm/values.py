@@ -17,7 +17,7 @@ from typing import Union
 
 from jato.base.errors import invariant
 from jato.compiler.llvm import instructions as ins
-from jato.compiler.llvm import math
+from jato.compiler.llvm import math, remainder
 from jato.compiler.llvm.instructions import Code, FunctionText
 from jato.loopir.builder import Builder
 from jato.loopir.grammar import Expr
@@ -179,17 +179,28 @@ class ValueEmitter:
         """What must be evaluated before a node."""
         if node.op == "if_any":
             return (node.args[0], node.args[2])
-        info = SCALAR_OPS.get(node.op)
-        if info is not None and info.kind == "math":
+        if self.is_expanded(node):
             return (self.expansion(node),)
         return node.args
+
+    def is_expanded(self, node: Expr) -> bool:
+        """Emitted as other opcodes: math, and the remainder of floats."""
+        info = SCALAR_OPS.get(node.op)
+        if info is None:
+            return False
+        if node.op == "rem":
+            return node.dtype in ("f32", "f64") and node.attr != remainder.LIBRARY
+        return info.kind == "math"
 
     def expansion(self, node: Expr) -> Expr:
         """A math opcode in terms of machine opcodes."""
         known = self.expansions.get(node)
         if known is None:
             with self.expander.exact():
-                known = math.expand(self.expander, node.op, node.args, node.dtype)
+                if node.op == "rem":
+                    known = remainder.expand_remainder(self.expander, node)
+                else:
+                    known = math.expand(self.expander, node.op, node.args, node.dtype)
             self.expansions[node] = known
         return known
 
@@ -208,7 +219,7 @@ class ValueEmitter:
             return self.define(node, self.argument(node))
         if op == "var":
             invariant(False, f"variable {node.attr} is used outside its loop")
-        if SCALAR_OPS[op].kind == "math":
+        if self.is_expanded(node):
             val = self.values[self.expansion(node)]
             return self.define(node, val)
         return self.define(node, self._operation(node))

@@ -17,12 +17,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jato.compiler.llvm.math import (
+    error_function,
     exponential,
+    gamma,
     inverse_trigonometric,
     logarithm,
     power,
     trigonometric,
 )
+from jato.loopir.expressions import ExpressionBuilder
 from jato.loopir.formula import Value
 from jato.loopir.grammar import Expr
 
@@ -53,7 +56,18 @@ FORMULAS: dict[str, Callable[..., Value]] = {
     "cbrt": power.cbrt,
     "hypot": power.hypot,
     "nextafter": power.nextafter,
+    "erf": error_function.erf,
+    "erfc": error_function.erfc,
+    "erfinv": error_function.erfinv,
+    "lgamma": gamma.lgamma,
+    "digamma": gamma.digamma,
 }
+
+
+# (opcode, dtype) -> the formula once expanded: (op, positions of its args, dtype, attr) in order of
+# creation; the operands come first.  Replaying it costs a tenth of computing it again.
+Step = tuple[str, tuple[int, ...], str, Any]
+_RECORDED: dict[tuple[str, str], list[Step]] = {}
 
 
 def expand(builder: Any, opcode: str, args: Sequence[Expr], dtype: str) -> Expr:
@@ -64,5 +78,37 @@ def expand(builder: Any, opcode: str, args: Sequence[Expr], dtype: str) -> Expr:
     >>> expand(b, "rsqrt", [b.var("x", "f32")], "f32").op
     'div'
     """
+    if any(arg.op == "const" for arg in args):
+        return compute(builder, opcode, args)  # much of it folds
+    steps = _RECORDED.get((opcode, dtype))
+    if steps is None:
+        fresh = ExpressionBuilder()
+        operands = [fresh.var(f"x{i}", dtype) for i in range(len(args))]
+        steps = record(operands, compute(fresh, opcode, operands))
+        _RECORDED[opcode, dtype] = steps
+    made, node = list(args), builder._node  # already simplified: no need to go by the methods
+    for op, positions, result, attr in steps:
+        if op == "const":
+            made.append(builder.const(attr, result))
+        else:
+            made.append(node(op, tuple([made[i] for i in positions]), result, attr))
+    return made[-1]
+
+
+def compute(builder: Any, opcode: str, args: Sequence[Expr]) -> Expr:
     with builder.exact():
         return FORMULAS[opcode](*[Value(builder, arg) for arg in args]).expr
+
+
+def record(operands: Sequence[Expr], root: Expr) -> list[Step]:
+    """The nodes below `root` in order of creation, args as positions in operands + nodes."""
+    reached: dict[Expr, None] = {}
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if node not in reached:
+            reached[node] = None
+            pending.extend(node.args)
+    nodes = sorted((n for n in reached if n not in operands), key=lambda n: n.serial)
+    position = {node: i for i, node in enumerate([*operands, *nodes])}
+    return [(n.op, tuple(position[a] for a in n.args), n.dtype, n.attr) for n in nodes]
