@@ -303,6 +303,146 @@ def table_of_trigonometry() -> dict[str, tuple[str, Callable[[], Tiers]]]:
     }
 
 
+def table_of_gamma() -> dict[str, tuple[str, Callable[[], Tiers]]]:
+    root = mp.findroot(lambda x: psi(0, x), mpf("1.4616"))
+
+    def over_zero(y: mpf) -> mpf:
+        return loggamma(2 + y) / y if y else psi(0, mpf(2))
+
+    def stirling(t: mpf) -> mpf:
+        x = 1 / sqrt(t)
+        return x * (loggamma(x) - ((x - mpf(1) / 2) * log(x) - x + log(2 * pi) / 2))
+
+    def digamma_rest(t: mpf) -> mpf:
+        x = 1 / sqrt(t)
+        return (psi(0, x) - log(x) + 1 / (2 * x)) * x * x
+
+    def over_root(x: mpf) -> mpf:
+        return psi(0, x) / (x - root)
+
+    tiny = mpf("1e-12")
+    return {
+        "LGAMMA": (
+            "lgamma(2 + y) / y in y - c, -1/2 <= y <= 1",
+            lambda: centred(
+                over_zero, mpf("-0.5"), mpf(1), {"f64": 21, "wide": 12}, lambda x: 1 / over_zero(x)
+            ),
+        ),
+        "STIRLING": (
+            "x times what Stirling's formula leaves, in 1/x^2, x >= 3",
+            lambda: tiers(
+                stirling, tiny, mpf(1) / 9, {"f64": 9, "wide": 4},
+                lambda t: sqrt(t) / loggamma(1 / sqrt(t)),
+            ),
+        ),
+        "DIGAMMA_ROOT": (
+            "the positive zero in two parts", lambda: {"f64": (parts(root, "f64", 53, 0), 0.0)}
+        ),
+        "DIGAMMA": (
+            "digamma(x) / (x - zero) in x - c, 1 <= x <= 2",
+            lambda: centred(
+                over_root, mpf(1), mpf(2), {"f64": 22, "wide": 12}, lambda x: 1 / over_root(x)
+            ),
+        ),
+        "DIGAMMA_SERIES": (
+            "x^2 (digamma(x) - log(x) + 1/(2 x)) in 1/x^2, x >= 2",
+            lambda: tiers(
+                digamma_rest, tiny, mpf(1) / 4, {"f64": 14, "wide": 6},
+                lambda t: t / psi(0, 1 / sqrt(t)),
+            ),
+        ),
+    }
+
+
+def centred(
+    g: Function, low: float | mpf, high: float | mpf, counts: dict[str, list[int] | int],
+    weight: Function,
+) -> Tiers:  # fmt: skip
+    """Polynomials in t - c, the centre c in front."""
+    centre = mpf(round(float(low + high) * 4)) / 8
+    made = tiers(
+        lambda t: g(centre + t), low - centre, high - centre, counts, lambda t: weight(centre + t)
+    )
+    return {tier: ([float(centre), *values], bits) for tier, (values, bits) in made.items()}
+
+
+def inverse_error_ratio(w: mpf) -> mpf:
+    """erfinv(x) / x with w = -log(1 - x^2), by Newton's method on erf or log(erfc)."""
+    x = sqrt(-expm1(-w))
+    complement = exp(-w) / (1 + x)  # 1 - x
+    y = erfinv(x) if x < mpf("0.99") else sqrt(w - log(w + 1) / 2)
+    for _ in range(60):
+        slope = sqrt(pi) / 2 * exp(y * y)
+        step = (erf(y) - x) * slope if x < 0.5 else (log(complement / erfc(y))) * erfc(y) * slope
+        y -= step
+        if abs(step) < mpf(10) ** -50 * abs(y):
+            break
+    return y / x
+
+
+def table_of_error_functions() -> dict[str, tuple[str, Callable[[], Tiers]]]:
+    def erfcx(x: mpf) -> mpf:
+        return exp(x * x) * erfc(x)
+
+    def of_root(s: mpf) -> mpf:
+        return inverse_error_ratio(s * s)
+
+    def in_q(centre: int, low: float, high: float, count: int, tier: str) -> Tiers:
+        def map_back(q: mpf) -> mpf:
+            return centre * (1 + q) / (1 - q)
+
+        def g(q: mpf) -> mpf:
+            return (1 + 2 * map_back(q)) * erfcx(map_back(q))
+
+        ends = [(mpf(a) - centre) / (mpf(a) + centre) for a in (low, high)]
+        return tiers(g, *ends, {tier: count})
+
+    def relative(f: Function) -> Function:
+        return lambda t: 1 / f(t)
+
+    centre = {"f64": ([4.0], 0.0), "wide": ([2.0], 0.0)}
+    to_erf = lambda x: erfc(x) / erf(x)  # noqa: E731
+    return {
+        "ERF": (
+            "erf(x) / x - 1 in x^2, |x| <= 1",
+            lambda: tiers(
+                lambda t: erf(sqrt(t)) / sqrt(t) - 1, 1e-9, 1, {"f32": 7, "f64": 12},
+                lambda t: sqrt(t) / erf(sqrt(t)),
+            ),
+        ),
+        "LOG_ERFC": (
+            "log(erfc(x)), 1 <= x <= 4 (f32); log(erfc(x)) + x^2, 1 <= x <= 6 (f64)",
+            lambda: {
+                **tiers(lambda x: log(erfc(x)), 1, 4, {"f32": 7}, to_erf),
+                **tiers(lambda x: log(erfcx(x)), 1, 6, {"f64": 17}, to_erf),
+            },
+        ),
+        "ERFCX_CENTRE": ("k in q = (x - k)/(x + k)", lambda: centre),
+        "ERFCX": (
+            "(1 + 2 x) e^(x^2) erfc(x) in q; 1/2 <= x <= 27.5 (f64), 0 <= x <= 10.5 (wide)",
+            lambda: {**in_q(4, 0.5, 27.5, 23, "f64"), **in_q(2, 0, 10.5, 12, "wide")},
+        ),
+        "ERFINV_W": (
+            "erfinv(x) / x in w - c, w = -log(1 - x^2); w <= 5 (f32), 6.25 (f64)",
+            lambda: {
+                **centred(inverse_error_ratio, mpf("1e-20"), mpf(5), {"f32": 10}, relative(inverse_error_ratio)),
+                **centred(inverse_error_ratio, mpf("1e-20"), mpf("6.25"), {"f64": 23}, relative(inverse_error_ratio)),
+            },
+        ),
+        "ERFINV_ROOT": (
+            "the same in sqrt(w) - c, up to 4.1",
+            lambda: {
+                **centred(of_root, sqrt(mpf(5)), mpf("4.1"), {"f32": 10}, relative(of_root)),
+                **centred(of_root, mpf("2.5"), mpf(4), {"f64": 20}, relative(of_root)),
+            },
+        ),
+        "ERFINV_FAR": (
+            "the same up to 6.1",
+            lambda: centred(of_root, mpf(4), mpf("6.1"), {"f64": 18}, relative(of_root)),
+        ),
+    }
+
+
 def bits_of_inverse_pi(first: int, words: int) -> list[int]:
     """Words of 64 bits of 1/pi; the first one is floor(2^first / pi) modulo 2^64."""
     with mp.workdps(600):
@@ -336,6 +476,13 @@ def print_inverse_pi() -> None:
     print("}")
 
 
+def all_tables() -> dict[str, tuple[str, Callable[[], Tiers]]]:
+    return {
+        **table(), **table_of_logarithms(), **table_of_trigonometry(),
+        **table_of_error_functions(), **table_of_gamma(),
+    }  # fmt: skip
+
+
 def main() -> None:
     print("# Made by docs/math_coefficients.py; do not edit.")
     print('"""Coefficients of the vector math functions, lowest power first.\n')
@@ -343,7 +490,7 @@ def main() -> None:
     print('"""\n')
     print("# fmt: off")
     only = sys.argv[1:]
-    for name, (comment, make) in {**table(), **table_of_logarithms(), **table_of_trigonometry()}.items():
+    for name, (comment, make) in all_tables().items():
         if only and name not in only:
             continue
         print(f"\n# {comment}")
