@@ -22,12 +22,12 @@ from jato.core.types import ArrayType, type_of
 class GraphTracer(Tracer):
     """A value of the graph being recorded.  `argument`: its name if it is an input."""
 
-    __slots__ = ("argument", "frame", "var")
+    __slots__ = ("argument", "frame", "variable")
 
     def __init__(self, trace: Trace, var: Var, frame: Frame | None = None, argument: str = ""):
         self.owner = trace
         self.aval = var.aval
-        self.var = var
+        self.variable = var
         self.frame = frame
         self.argument = argument
 
@@ -59,7 +59,7 @@ class GraphTrace(Trace):
         """The graph's name for a value."""
         kind = type(x)
         if kind is GraphTracer and x.owner is self:
-            return x.var
+            return x.variable
         if isinstance(x, Tracer):
             check_not_leaked(x)
             return self._constant(x)
@@ -79,7 +79,7 @@ class GraphTrace(Trace):
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         atoms = [
-            x.var if type(x) is GraphTracer and x.owner is self else self.atom(x) for x in args
+            x.variable if type(x) is GraphTracer and x.owner is self else self.atom(x) for x in args
         ]
         out = primitive.type_rule(*[a.aval for a in atoms], **params)
         frame = user_frame()
@@ -117,7 +117,7 @@ def trace_to_graph(
     finally:
         trace.valid = False
     return Graph(
-        [t.var for t in tracers],
+        [t.variable for t in tracers],
         trace.nodes,
         outputs,
         [var for _, var in trace.constants.values()],

@@ -76,7 +76,7 @@ class PartialEvalTrace(GraphTrace):
 
         No source frame is taken: these are operations of derivative rules."""
         atoms = [
-            x.var if type(x) is GraphTracer and x.owner is self else self.atom(x)
+            x.variable if type(x) is GraphTracer and x.owner is self else self.atom(x)
             for x in args
         ]
         out = primitive.type_rule(*[a.aval for a in atoms], **params)
@@ -93,7 +93,7 @@ class PartialEvalTrace(GraphTrace):
         outputs = [self.atom(x) for x in outs]
         pairs = list(self.constants.values())
         graph = Graph(
-            [t.var for t in inputs],
+            [t.variable for t in inputs],
             self.nodes,
             outputs,
             [var for _, var in pairs],
@@ -204,11 +204,11 @@ def _separate_residuals(
     """Turns consts that are tracers of the known part into inputs; extends `known_outs` by those
     that are neither inputs nor outputs of it already."""
     sources: dict[Var, Residual] = {
-        t.var: Residual(True, i) for i, t in enumerate(known)
+        t.variable: Residual(True, i) for i, t in enumerate(known)
     }
     for i, x in enumerate(known_outs):
         if type(x) is GraphTracer:
-            sources.setdefault(x.var, Residual(False, i))
+            sources.setdefault(x.variable, Residual(False, i))
     renamed: dict[Var, Atom] = {}  # several tracers of one variable are one residual
     first: dict[Var, Var] = {}
     constants: list[tuple[Var, Any]] = []
@@ -216,15 +216,15 @@ def _separate_residuals(
         if type(value) is not GraphTracer:
             constants.append((var, value))
             continue
-        if value.var in first:
-            renamed[var] = first[value.var]
+        if value.variable in first:
+            renamed[var] = first[value.variable]
             continue
-        first[value.var] = var
-        if value.var not in sources:
-            sources[value.var] = Residual(False, len(known_outs))
+        first[value.variable] = var
+        if value.variable not in sources:
+            sources[value.variable] = Residual(False, len(known_outs))
             known_outs.append(value)
         residual_vars.append(var)
-        residuals.append(sources[value.var])
+        residuals.append(sources[value.variable])
     return Graph(
         residual_vars + graph.inputs,
         [_renamed(n, renamed) for n in graph.nodes] if renamed else graph.nodes,
