@@ -46,6 +46,7 @@ from jato.jit.api import (
     jit as jit,
 )
 from jato.jit.eager import eval_primitive as _eval_primitive
+from jato.jit.pipeline import unhashable_static as _unhashable_static
 from jato.jit.threads import num_threads as num_threads
 from jato.jit.threads import set_num_threads as set_num_threads
 from jato import numpy as _numpy
@@ -85,5 +86,6 @@ from jato.transforms.vmap import vmap as vmap
 _hooks.eval_primitive.fill(_eval_primitive)
 _hooks.array_operator.fill(_OPERATORS)
 _native.set_tracer_type(_Tracer)
+_native.set_static_error(_unhashable_static)
 _install_methods(_numpy)
 _watch_config()

@@ -32,7 +32,7 @@ from jato.core.graph import Graph
 from jato.core.staging import trace_to_graph
 from jato.core.trace import Tracer, check_not_leaked, current_trace
 from jato.core.types import type_of
-from jato.jit.spec import JitSpec
+from jato.jit.spec import JitSpec, function_name
 from jato.jit.why_retraced import History, describe_call
 
 _logger = logging.getLogger("jato.jit")
@@ -317,6 +317,11 @@ def check_static(spec: JitSpec, which: int | str, value: Any) -> None:
     except TypeError:
         pass
     raise static_error(spec, which, value)
+
+
+def unhashable_static(fun: Any, which: int | str, value: Any) -> ValueError:
+    """What the native dispatcher raises for a static argument that has no hash."""
+    return static_error(JitSpec(fun, function_name(fun)), which, value)
 
 
 def static_error(spec: JitSpec, which: int | str, value: Any) -> ValueError:
