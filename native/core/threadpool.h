@@ -30,7 +30,7 @@ void set_thread_override(int n);
 using RangeFn = void (*)(void* context, int64_t begin, int64_t end, int worker);
 
 // Calls fn on disjoint ranges that cover [0, n).  Each range begins at a multiple of `grain`;
-// `worker` is below num_threads() and differs between ranges that run at the same time.  The first
+// `worker` is below the caller's num_threads() and differs between ranges that run at the same time.  The first
 // exception of fn ends the loop early and is thrown to the caller.
 void parallel_for_impl(int64_t n, int64_t grain, RangeFn fn, void* context);
 

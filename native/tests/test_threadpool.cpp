@@ -14,9 +14,10 @@ namespace {
 void check_coverage(int64_t n, int64_t grain) {
   std::vector<std::atomic<int>> visits(static_cast<size_t>(n));
   std::atomic<bool> aligned{true}, numbered{true};
+  const int threads = num_threads();  // of the caller
   parallel_for(n, grain, [&](int64_t begin, int64_t end, int worker) {
     if (begin % grain != 0 || begin >= end || end > n) aligned = false;
-    if (worker < 0 || worker >= num_threads()) numbered = false;
+    if (worker < 0 || worker >= threads) numbered = false;
     for (int64_t i = begin; i < end; ++i) visits[static_cast<size_t>(i)].fetch_add(1);
   });
   CHECK(aligned && numbered);
