@@ -9,7 +9,6 @@ import ml_dtypes
 import numpy as np
 
 from jato.base import dtypes
-from jato.core.types import array_type
 from jato.loopir import interp
 from jato.loopir.builder import Builder
 from jato.loopir.verify import verify
@@ -41,8 +40,9 @@ def flat(x: np.ndarray) -> np.ndarray:
     return x.view(x.real.dtype) if x.dtype.kind == "c" else x
 
 
-def run_lower(primitive: Any, operands: list[np.ndarray], params: dict[str, Any]) -> np.ndarray:
-    avals = [array_type(x.shape, x.dtype) for x in operands]
+def run_lower(primitive: Any, operands: list[Any], params: dict[str, Any]) -> np.ndarray:
+    """The result for operands made by `hold`; random keys are uint64 words in memory."""
+    avals = [x.aval for x in operands]
     out = primitive.type_rule(*avals, **params)
     b = Builder()
     inputs = [Operand(b, aval, f"x{i}") for i, aval in enumerate(avals)]
@@ -53,11 +53,12 @@ def run_lower(primitive: Any, operands: list[np.ndarray], params: dict[str, Any]
         b.store(target, offset(b, out.shape, index), value)
     kernel = b.kernel(primitive.name)
     verify(kernel)
-    result = np.zeros(out.shape, out.dtype)
+    dtype = np.dtype("uint64") if out.dtype is dtypes.key else out.dtype
+    result = np.zeros(out.shape, dtype)
     memory = flat(result)
     with np.errstate(all="ignore"):
-        interp.run(kernel, [*map(flat, operands), memory])
-    return memory.view(out.dtype).reshape(out.shape)
+        interp.run(kernel, [*(flat(np.asarray(x)) for x in operands), memory])
+    return memory.view(dtype).reshape(out.shape)
 
 
 def same(found: np.ndarray, expected: np.ndarray, ulps: float) -> None:

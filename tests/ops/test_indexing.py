@@ -20,7 +20,8 @@ from jato.ops.gather_scatter import (
     GatherDimensionNumbers,
     ScatterDimensionNumbers,
 )
-from tests.ops.reference_rules import (
+from samples.indexing import GATHERS
+from reference_rules import (
     check_batch,
     check_jvp,
     check_transpose,
@@ -35,24 +36,6 @@ RNG = np.random.default_rng(0)
 
 def floats(*shape):
     return RNG.standard_normal(shape).astype(np.float32)
-
-
-# operand shape, indices, dimension numbers, slice sizes
-GATHERS = {
-    "rows": ((5, 3), [[0], [4], [-1], [5], [2], [2]], GatherDimensionNumbers((1,), (0,), (0,)), (1, 3)),
-    "points": ((5, 3), [[0, 0], [4, 2], [5, 2], [1, -3]], GatherDimensionNumbers((), (0, 1), (0, 1)), (1, 1)),
-    "windows": ((6, 5), [[0, 0], [2, 3], [4, 4], [-1, 1]], GatherDimensionNumbers((1, 2), (), (0, 1)), (3, 2)),
-    "swapped": ((6, 5), [[0, 0], [3, 2], [4, 4]], GatherDimensionNumbers((0, 2), (), (1, 0)), (3, 2)),
-    "one start": ((6,), [2], GatherDimensionNumbers((0,), (), (0,)), (3,)),
-    "grid of starts": ((4, 6), [[[0], [1], [5]], [[2], [3], [9]]], GatherDimensionNumbers((0,), (1,), (1,)), (4, 1)),
-    "along": ((3, 6), [[[0], [5]], [[1], [1]], [[7], [2]]],
-              GatherDimensionNumbers((), (1,), (1,), (0,), (0,)), (1, 1)),
-    "along with window": ((3, 6, 2), [[[0], [5]], [[1], [1]], [[4], [2]]],
-                          GatherDimensionNumbers((2, 3), (), (1,), (0,), (0,)), (1, 2, 2)),
-    "no starts": ((3,), np.zeros((4, 0), int), GatherDimensionNumbers((1,), (), ()), (2,)),
-    "no batch rows": ((5, 3), np.zeros((0, 1), int), GatherDimensionNumbers((1,), (0,), (0,)), (1, 3)),
-    "empty window": ((5, 3), [[0], [4]], GatherDimensionNumbers((1, 2), (), (0,)), (0, 3)),
-}  # fmt: skip
 
 
 def jax_numbers(n, kind=lax.GatherDimensionNumbers):

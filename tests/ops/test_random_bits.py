@@ -8,7 +8,7 @@ import pytest
 
 from jato.base import dtypes
 from jato.ops import random_bits as rb
-from tests.ops.reference_rules import check_batch, hold, numpy_evaluation, value
+from reference_rules import check_batch, hold, numpy_evaluation, value
 
 SHAPES = [(), (0,), (1,), (7,), (3, 5), (2, 0, 3), (1000,)]
 

@@ -17,44 +17,14 @@ from jato.ops.pooling import (
     WINDOW_SCATTER_ADD,
     Window,
 )
-from tests.ops.reference_rules import check_batch, check_jvp, check_transpose, numpy_evaluation, value, x64
+from samples.window import CONVS, WINDOWS, conv_params, window_of
+from reference_rules import check_batch, check_jvp, check_transpose, numpy_evaluation, value, x64
 
 RNG = np.random.default_rng(0)
 
 
 def floats(*shape, dtype=np.float32):
     return RNG.standard_normal(shape).astype(dtype)
-
-
-# lhs shape, rhs shape, keyword arguments
-CONVS = {
-    "plain 1d": ((2, 3, 10), (4, 3, 3), {"window_strides": (1,), "padding": "VALID"}),
-    "no spatial axes": ((2, 3), (4, 3), {"window_strides": (), "padding": "VALID"}),
-    "same 2d": ((2, 3, 7, 6), (4, 3, 3, 2), {"window_strides": (1, 1), "padding": "SAME"}),
-    "same lower": ((1, 1, 7, 6), (1, 1, 2, 4), {"window_strides": (2, 1), "padding": "SAME_LOWER"}),
-    "strides": ((2, 3, 9, 8), (4, 3, 3, 2), {"window_strides": (2, 3), "padding": [(1, 2), (0, 1)]}),
-    "negative padding": ((2, 1, 9), (1, 1, 2), {"window_strides": (2,), "padding": [(-1, -2)]}),
-    "lhs dilation": ((2, 3, 5, 4), (4, 3, 3, 2), {
-        "window_strides": (1, 2), "padding": [(2, 1), (0, 3)], "lhs_dilation": (2, 3)}),
-    "rhs dilation": ((2, 3, 9, 8), (4, 3, 3, 2), {
-        "window_strides": (1, 2), "padding": "SAME", "rhs_dilation": (2, 3)}),
-    "all": ((2, 2, 5, 4), (3, 2, 3, 2), {
-        "window_strides": (3, 2), "padding": [(4, -1), (3, 2)], "lhs_dilation": (2, 3), "rhs_dilation": (3, 2)}),
-    "groups": ((2, 6, 7), (9, 2, 3), {"window_strides": (2,), "padding": "SAME", "feature_group_count": 3}),
-    "depthwise": ((2, 4, 7, 5), (8, 1, 3, 3), {
-        "window_strides": (1, 1), "padding": "SAME", "feature_group_count": 4}),
-    "batch groups": ((6, 2, 7), (9, 2, 3), {"window_strides": (1,), "padding": [(1, 0)], "batch_group_count": 3}),
-    "nhwc": ((2, 7, 6, 3), (3, 2, 3, 4), {
-        "window_strides": (1, 2), "padding": "SAME", "dimension_numbers": ("NHWC", "HWIO", "NHWC")}),
-    "odd layout": ((7, 3, 2, 6), (2, 4, 3, 3), {
-        "window_strides": (1, 2), "padding": "SAME", "dimension_numbers": ("HCNW", "WOIH", "CWHN")}),
-    "odd layout groups": ((7, 4, 2, 6), (2, 6, 2, 3), {
-        "window_strides": (1, 2), "padding": "SAME", "dimension_numbers": ("HCNW", "WOIH", "CWHN"),
-        "feature_group_count": 2}),
-    "window too big": ((1, 1, 3), (1, 1, 5), {"window_strides": (1,), "padding": "VALID"}),
-    "no rows": ((0, 3, 5), (4, 3, 3), {"window_strides": (1,), "padding": "VALID"}),
-    "3d": ((1, 2, 4, 5, 3), (2, 2, 2, 3, 2), {"window_strides": (1, 2, 1), "padding": "SAME"}),
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CONVS)
@@ -71,19 +41,6 @@ def test_conv(name, dtype):
     np.testing.assert_allclose(
         value(got).astype(np.complex64), np.asarray(want).astype(np.complex64), rtol=tolerance, atol=tolerance
     )
-
-
-def conv_params(left, right, kwargs):
-    """The primitive's parameters for the arguments of the function."""
-    caught = {}
-    original = CONV.bind
-    CONV.bind = lambda *args, **params: caught.update(params)
-    try:
-        window.conv_general_dilated(np.zeros(left), np.zeros(right), **kwargs)
-    finally:
-        del CONV.bind
-    assert CONV.bind == original
-    return caught
 
 
 @pytest.mark.parametrize("name", CONVS)
@@ -152,19 +109,6 @@ def test_dimension_numbers():
 
 # ---- reduce_window
 
-WINDOWS = {
-    "1d": ((9,), {"window_dimensions": (3,), "window_strides": (1,), "padding": "VALID"}),
-    "same": ((2, 7, 6), {"window_dimensions": (1, 3, 2), "window_strides": (1, 2, 2), "padding": "SAME"}),
-    "strided over": ((10,), {"window_dimensions": (2,), "window_strides": (3,), "padding": "VALID"}),
-    "dilations": ((7, 6), {
-        "window_dimensions": (3, 2), "window_strides": (2, 1), "padding": [(2, 3), (1, 0)],
-        "base_dilation": (2, 3), "window_dilation": (2, 3)}),
-    "only padding": ((3,), {"window_dimensions": (2,), "window_strides": (1,), "padding": [(3, 2)]}),
-    "negative padding": ((9,), {"window_dimensions": (2,), "window_strides": (2,), "padding": [(-2, -1)]}),
-    "unit window": ((4, 3), {"window_dimensions": (1, 1), "window_strides": (2, 1), "padding": "VALID"}),
-    "empty": ((0, 3), {"window_dimensions": (1, 2), "window_strides": (1, 1), "padding": "VALID"}),
-    "no window": ((2,), {"window_dimensions": (3,), "window_strides": (1,), "padding": "VALID"}),
-}  # fmt: skip
 MONOIDS = {
     "add": (arithmetic.add, lax.add, 0), "max": (arithmetic.max, lax.max, -np.inf),
     "min": (arithmetic.min, lax.min, np.inf), "mul": (arithmetic.mul, lax.mul, 1),
@@ -219,14 +163,6 @@ def test_reduce_window_of_tuples():
         got = window.reduce_window((x, i), (-np.inf, -1), ours, *args)
     for a, c in zip(got, want, strict=True):
         np.testing.assert_array_equal(value(a), c)
-
-
-def window_of(shape, kwargs):
-    kwargs = {"base_dilation": None, "window_dilation": None} | kwargs
-    return window._window(
-        "test", shape, kwargs["window_dimensions"], kwargs["window_strides"], kwargs["padding"],
-        kwargs["base_dilation"], kwargs["window_dilation"],
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WINDOWS)

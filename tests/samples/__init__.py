@@ -6,9 +6,18 @@ lists the rules that a primitive lacks on purpose, each with the reason.
 
 from __future__ import annotations
 
-from samples import elementwise, reduce, structural
+from samples import (
+    contract,
+    elementwise,
+    indexing,
+    random_bits,
+    reduce,
+    scans,
+    structural,
+    window,
+)
 
-FAMILIES = [structural, elementwise, reduce]
+FAMILIES = [structural, elementwise, reduce, scans, indexing, contract, window, random_bits]
 
 SAMPLES = {name: rows for family in FAMILIES for name, rows in family.samples().items()}
 
@@ -19,6 +28,14 @@ DECLARED = {
     **{
         (f"reduce_{name}", "transpose"): "linear over no axes only, and then simplified away"
         for name in ("max", "min", "prod")
+    },
+    **{
+        (name, "transpose"): "linear for some samples only: along an axis of length 1"
+        for name in ("cumprod", "cummax", "cummin", "cumlogsumexp", "sort", "top_k")
+    },
+    **{
+        (f"reduce_window_{name}", "transpose"): "linear for windows of one element only"
+        for name in ("max", "min")
     },
     ("integer_pow", "transpose"): "not linear but for y = 1, which simplifies to x",
 }

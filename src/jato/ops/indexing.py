@@ -250,5 +250,5 @@ def take_along(x: Any, indices: Any, axis: int, mode: Any = "clip") -> Any:
     numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
     return gather(
         x, reshape(indices, (*shape, 1)), numbers,
-        tuple(min(1, n) if d != axis else 1 for d, n in enumerate(type_of(x).shape)), mode=mode,
+        tuple(min(1, n) for n in type_of(x).shape), mode=mode,
     )  # fmt: skip

@@ -162,9 +162,8 @@ class TopK(Opaque):
             return [values, indices], [Zero(tangent_type(type_of(values))), no_tangent]
         return [values, indices], [take_along(tangents[0], indices, axis), no_tangent]
 
-    def batch(self, axis: AxisData, operands: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
-        params["axis"] += 1
-        return self.bind(move_axis(operands[0], dims[0], 0), **params), [0, 0]
+    def batch(self, mapped: AxisData, operands: Any, dims: Any, *, k: int, axis: int) -> Any:
+        return self.bind(move_axis(operands[0], dims[0], 0), k=k, axis=axis + 1), [0, 0]
 
     def host(self, x: np.ndarray, *, k: int, axis: int) -> list[np.ndarray]:
         x = np.ascontiguousarray(np.moveaxis(x, axis, -1))
