@@ -91,9 +91,11 @@ int write_integer(PyObject* value, DType dtype, void* destination) {
   bool is_signed = dtype <= DType::Int64;
   if (dtype == DType::UInt64 && overflow > 0) {
     unsigned long long large = PyLong_AsUnsignedLongLong(number.get());
-    if (PyErr_Occurred()) return -1;
-    std::memcpy(destination, &large, 8);
-    return 0;
+    if (!PyErr_Occurred()) {
+      std::memcpy(destination, &large, 8);
+      return 0;
+    }
+    PyErr_Clear();
   }
   bool fits = overflow == 0;
   if (fits && bytes < 8) {

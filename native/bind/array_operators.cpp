@@ -108,6 +108,15 @@ PyObject* set_array_operators(PyObject*, PyObject* table) {
   Py_RETURN_NONE;
 }
 
+PyObject* array_operators(PyObject*, PyObject*) {
+  PyRef table = PyRef::steal(PyDict_New());
+  if (!table) return nullptr;
+  for (int i = 0; i < kCount; ++i) {
+    if (operators[i] && PyDict_SetItemString(table.get(), kNames[i], operators[i]) < 0) return nullptr;
+  }
+  return table.release();
+}
+
 template <class F>
 constexpr PyType_Slot slot(int id, F* function) {
   return {id, reinterpret_cast<void*>(function)};
@@ -156,7 +165,8 @@ const int num_number_slots = static_cast<int>(sizeof number_slots / sizeof *numb
 PyMethodDef array_operator_functions[] = {
     {"set_array_operators", set_array_operators, METH_O,
      "set_array_operators(dict): functions of (x, y) or (x) by name: add sub mul truediv floordiv mod divmod pow "
-     "matmul and or xor lshift rshift lt le eq ne gt ge neg pos abs invert getitem"},
+     "matmul and or xor lshift rshift lt le eq ne gt ge neg pos abs invert getitem; None takes one away"},
+    {"array_operators", array_operators, METH_NOARGS, "array_operators() -> dict: the operators that are set"},
     {nullptr, nullptr, 0, nullptr},
 };
 

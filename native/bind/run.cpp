@@ -41,6 +41,7 @@ int write_number(const Leaf& leaf, void* target) {
       PyRef descr = PyRef::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromScalar(leaf.object)));
       DType dtype;
       if (!descr || !dtype_from_numpy(reinterpret_cast<PyArray_Descr*>(descr.get()), &dtype)) return -1;
+      if (dtype == DType::BFloat16) return write_scalar(leaf.object, dtype, target);  // no type of NumPy's own
       if (itemsize(dtype) == itemsize(leaf.type->dtype)) {
         PyArray_ScalarAsCtype(leaf.object, target);
         return 0;
