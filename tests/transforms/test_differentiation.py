@@ -176,7 +176,9 @@ def test_unused_and_constant():
 
 
 def test_captured_values():
-    outer = lambda x: total(ours, ours.mul(grad(lambda y: total(ours, ours.mul(ours.mul(x, y), y)))(Y), x))  # noqa: E731
+    outer = lambda x: total(
+        ours, ours.mul(grad(lambda y: total(ours, ours.mul(ours.mul(x, y), y)))(Y), x)
+    )  # noqa: E731
     close(grad(outer)(X), 4 * X * Y)
 
 

@@ -18,7 +18,10 @@ B = np.linspace(-1, 1, 12, dtype=f32).reshape(3, 4)
 
 
 def combine(lax):
-    return lambda x, y: {"s": lax.add(lax.sin(x), y), "p": (lax.mul(x, y), lax.transpose(x, (1, 0)))}
+    return lambda x, y: {
+        "s": lax.add(lax.sin(x), y),
+        "p": (lax.mul(x, y), lax.transpose(x, (1, 0))),
+    }
 
 
 @pytest.mark.parametrize("staged", [False, True], ids=["eager", "call"])

@@ -81,6 +81,8 @@ def set_x64(value: bool) -> None:
 
 def as_dtype(dtype: Any) -> Any:
     """The dtype object for any spelling (np.float32, "f4", float, ...), as it is written."""
+    if isinstance(dtype, np.dtype) and dtype in _CODES:
+        return dtype
     if dtype is key or dtype is float0:
         return dtype
     if isinstance(dtype, type) and dtype in _PYTHON:
@@ -97,12 +99,11 @@ def as_dtype(dtype: Any) -> Any:
             f"expected a dtype (such as 'float32' or jato.numpy.float32), got {dtype!r}"
         ) from None
     result = result.newbyteorder("=") if not result.isnative else result
-    check(
-        result in _CODES,
-        TypeError,
-        f"dtype {result} is not supported. Supported: bool, int8..int64, uint8..uint64, float16, "
-        "bfloat16, float32, float64, complex64, complex128.",
-    )
+    if result not in _CODES:
+        raise TypeError(
+            f"dtype {result} is not supported. Supported: bool, int8..int64, uint8..uint64, "
+            "float16, bfloat16, float32, float64, complex64, complex128."
+        )
     return result
 
 
@@ -119,6 +120,9 @@ def code_of(dtype: Any) -> int:
 
 def scalar_dtype(x: Any) -> Any:
     """The canonical dtype of a Python number."""
+    known = _PYTHON.get(type(x))
+    if known is not None:
+        return known if _State.x64 else _NARROW.get(known, known)
     return canonicalize(_PYTHON[bool if isinstance(x, bool) else _python_kind(x)])
 
 

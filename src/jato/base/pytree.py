@@ -202,7 +202,7 @@ def tree_transpose(outer_treedef: Any, inner_treedef: Any | None, pytree_to_tran
     if treedef != expected:
         raise TypeError(f"tree_transpose: expected a tree of structure {expected}, got {treedef}")
     columns_first = [
-        outer_treedef.unflatten(leaves[j :: columns] if columns else []) for j in range(columns)
+        outer_treedef.unflatten(leaves[j::columns] if columns else []) for j in range(columns)
     ]
     return inner_treedef.unflatten(columns_first)
 

@@ -48,9 +48,7 @@ class GraphCall(Primitive):
     ) -> tuple[list[Any], list[Any]]:
         derivative = jvp_graph(graph, tuple(type(t) is not Zero for t in tangents))
         given = [t for t in tangents if type(t) is not Zero]
-        outs = self.bind(
-            *derivative.consts, *primals, *given, graph=derivative.graph, **params
-        )
+        outs = self.bind(*derivative.consts, *primals, *given, graph=derivative.graph, **params)
         count = len(graph.outputs)
         found = iter(outs[count:])
         return outs[:count], [
@@ -78,9 +76,7 @@ class GraphCall(Primitive):
                 *halves.residual_values(known_in, known_out),
                 *[x for x, u in zip(args, unknown, strict=True) if u],
             ]
-            unknown_out = trace.record(
-                self, operands, {**params, "graph": halves.unknown}
-            )
+            unknown_out = trace.record(self, operands, {**params, "graph": halves.unknown})
         return merge(halves.out_unknown, unknown_out, known_out)
 
     def transpose(
@@ -93,11 +89,7 @@ class GraphCall(Primitive):
         if backwards.graph.outputs:
             outs = self.bind(
                 *backwards.consts,
-                *[
-                    x
-                    for x, is_linear in zip(operands, linear, strict=True)
-                    if not is_linear
-                ],
+                *[x for x, is_linear in zip(operands, linear, strict=True) if not is_linear],
                 *[ct for ct, g in zip(cotangent, given, strict=True) if g],
                 graph=backwards.graph,
                 **params,
@@ -149,16 +141,12 @@ def call(graph: Graph, *operands: Any, name: str | None = None) -> list[Any]:
     """Runs a graph as one operation; its consts become operands."""
     closed = graph
     if graph.consts:
-        closed = Graph(
-            graph.constvars + graph.inputs, graph.nodes, graph.outputs, name=graph.name
-        )
+        closed = Graph(graph.constvars + graph.inputs, graph.nodes, graph.outputs, name=graph.name)
         operands = (*graph.consts, *operands)
     return call_p.bind(*operands, graph=closed, name=name or graph.name)
 
 
-def merge(
-    mask: Sequence[bool], where_true: Sequence[Any], where_false: Sequence[Any]
-) -> list[Any]:
+def merge(mask: Sequence[bool], where_true: Sequence[Any], where_false: Sequence[Any]) -> list[Any]:
     """Interleaves two lists: an item of the first where the mask is true, else of the second."""
     first, second = iter(where_true), iter(where_false)
     return [next(first) if m else next(second) for m in mask]

@@ -123,9 +123,7 @@ def _from_both(first: Policy, second: Policy) -> Policy:
     """Stores what either policy stores."""
 
     def policy(primitive: Primitive, *avals: Any, **params: Any) -> bool:
-        return bool(first(primitive, *avals, **params)) or bool(
-            second(primitive, *avals, **params)
-        )
+        return bool(first(primitive, *avals, **params)) or bool(second(primitive, *avals, **params))
 
     return policy
 
@@ -162,9 +160,7 @@ class RecomputingSplit(NamedTuple):
 
 
 @weakly_cached()
-def recomputing_split(
-    graph: Graph, unknown: tuple[bool, ...], policy: Policy
-) -> RecomputingSplit:
+def recomputing_split(graph: Graph, unknown: tuple[bool, ...], policy: Policy) -> RecomputingSplit:
     """Splits a graph so that the unknown part recomputes what the policy does not store."""
     halves = split_graph(graph, unknown)
     known_count = sum(not u for u in halves.out_unknown)
@@ -235,10 +231,7 @@ def _recomputation(halves: SplitGraph, stored: list[Var], nodes: list[Node]) -> 
         Node(n.primitive, [rename(a) for a in n.inputs], n.outputs, n.params, n.frame)
         for n in unknown.nodes
     ]
-    rest = (
-        unknown.inputs[:const_count]
-        + unknown.inputs[const_count + len(residual_vars) :]
-    )
+    rest = unknown.inputs[:const_count] + unknown.inputs[const_count + len(residual_vars) :]
     return Graph(
         known.inputs + stored + rest,
         nodes + renamed,
@@ -270,9 +263,7 @@ class Checkpoint(GraphCall):
                 *halves.unknown_consts,
                 *[x for x, u in zip(args, unknown, strict=True) if u],
             ]
-            unknown_out = trace.record(
-                self, operands, {**params, "graph": halves.unknown}
-            )
+            unknown_out = trace.record(self, operands, {**params, "graph": halves.unknown})
         return merge(halves.out_unknown, unknown_out, known_out)
 
 
@@ -304,9 +295,7 @@ def checkpoint(
         NotImplementedError,
         f"checkpoint of {name}: the concrete option does not exist any more; use static_argnums",
     )
-    statics = (
-        (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
-    )
+    statics = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     chosen = policy if policy is not None else _nothing
 
     @functools.wraps(fun, updated=())
@@ -325,9 +314,7 @@ def checkpoint(
         values = [
             as_value(
                 x,
-                lambda i=i: (
-                    f"checkpoint of {name}: argument {leaf_names(fun, given, kwargs)[i]}"
-                ),
+                lambda i=i: f"checkpoint of {name}: argument {leaf_names(fun, given, kwargs)[i]}",
             )  # type: ignore[misc]
             for i, x in enumerate(leaves)
         ]

@@ -49,9 +49,7 @@ def stage(
     function: Callable[..., list[Any]], args: Sequence[Any], name: str
 ) -> tuple[Graph, list[Any]]:
     """(graph of a flat function without consts, what it captured)."""
-    traced = trace_to_graph(
-        function, [type_of(x) for x in args], name, "custom derivative of"
-    )
+    traced = trace_to_graph(function, [type_of(x) for x in args], name, "custom derivative of")
     return constants_to_inputs(traced)
 
 
@@ -128,8 +126,7 @@ class CustomJVPCall(Primitive):
             found = batched_outs(axis, flat, [*primals, *given], mapped + given_dims)
             outs, rest = found[: len(zeros)], iter(found[len(zeros) :])
             return outs, [
-                next(rest) if z is None else Zero(inserted(z.aval, axis.size, 0))
-                for z in zeros
+                next(rest) if z is None else Zero(inserted(z.aval, axis.size, 0)) for z in zeros
             ]
 
         outs = self.bind(
@@ -206,16 +203,8 @@ def nondiff_positions(
     fun: Callable[..., Any], nondiff_argnums: Any, nondiff_argnames: Any
 ) -> tuple[int, ...]:
     """All positions named by number or by name."""
-    numbers = (
-        (nondiff_argnums,)
-        if isinstance(nondiff_argnums, int)
-        else tuple(nondiff_argnums)
-    )
-    names = (
-        (nondiff_argnames,)
-        if isinstance(nondiff_argnames, str)
-        else tuple(nondiff_argnames)
-    )
+    numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+    names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames)
     if names:
         parameters = list(inspect.signature(fun).parameters)
         for name in names:
@@ -228,9 +217,7 @@ def nondiff_positions(
     return tuple(sorted(set(numbers)))
 
 
-def merged_arguments(
-    places: Sequence[int], given: Sequence[Any], args: Sequence[Any]
-) -> list[Any]:
+def merged_arguments(places: Sequence[int], given: Sequence[Any], args: Sequence[Any]) -> list[Any]:
     merged = list(args)
     for i, x in zip(places, given, strict=True):
         merged[i] = x
@@ -282,9 +269,7 @@ class custom_jvp:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def defjvp(
-        self, jvp: Callable[..., Any], symbolic_zeros: bool = False
-    ) -> Callable[..., Any]:
+    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Sets the rule and returns it, so that it is a decorator."""
         self.jvp = jvp
         self.symbolic_zeros = symbolic_zeros
@@ -302,9 +287,7 @@ class custom_jvp:
 
         def jvp(primals: Any, tangents: Any) -> Any:
             result = self(*primals)
-            zeros = tree_map(
-                lambda x: tangent_out(Zero(tangent_type(type_of(x)))), result
-            )
+            zeros = tree_map(lambda x: tangent_out(Zero(tangent_type(type_of(x)))), result)
             terms = [
                 rule(tangent, result, *primals)
                 for rule, tangent in zip(jvps, tangents, strict=True)
@@ -341,14 +324,10 @@ class custom_jvp:
             out_trees.append(tree)
             return [as_value(x, lambda: f"{name}: a result") for x in outs]
 
-        def rule(
-            primals: Sequence[Any], tangents: Sequence[Any]
-        ) -> tuple[list[Any], list[Any]]:
+        def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
             return self._run_rule(name, static, in_tree, primals, tangents, out_trees)
 
-        outs = custom_jvp_call_p.bind(
-            *values, function=function, rule=rule, captured=0, name=name
-        )
+        outs = custom_jvp_call_p.bind(*values, function=function, rule=rule, captured=0, name=name)
         return out_trees[-1].unflatten(outs)
 
     def _run_rule(
@@ -367,22 +346,15 @@ class custom_jvp:
             else tangent_out(t)
             for t in tangents
         ]
-        pair = self.jvp(
-            *static, tree_unflatten(in_tree, primals), tree_unflatten(in_tree, given)
-        )
+        pair = self.jvp(*static, tree_unflatten(in_tree, primals), tree_unflatten(in_tree, given))
         if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
             raise TypeError(
                 f"the jvp rule of {name} must return (result, tangent), got {type(pair).__name__}"
             )
         outs, out_tree = tree_flatten(pair[0])
-        out_tangents, tangent_tree = tree_flatten(
-            pair[1], lambda x: isinstance(x, SymbolicZero)
-        )
+        out_tangents, tangent_tree = tree_flatten(pair[1], lambda x: isinstance(x, SymbolicZero))
         if out_tree != tangent_tree:
-            problem = (
-                prefix_mismatch(pair[0], pair[1])
-                or f": {out_tree} against {tangent_tree}"
-            )
+            problem = prefix_mismatch(pair[0], pair[1]) or f": {out_tree} against {tangent_tree}"
             raise TypeError(
                 f"the jvp rule of {name} must return a tangent of the result's structure{problem}"
             )
@@ -447,8 +419,6 @@ def closure_convert(
             f"closure_convert of {function_name(fun)}: expected arguments of structure {in_tree}, "
             f"got {tree}",
         )
-        return out_trees[-1].unflatten(
-            evaluate(inner, *given, *args_and_values[count:])
-        )
+        return out_trees[-1].unflatten(evaluate(inner, *given, *args_and_values[count:]))
 
     return converted, [c for _, c in hoisted]

@@ -84,9 +84,7 @@ class CustomVJPCall(Primitive):
         outs, residuals = forward(*primals)
         active = tuple(dtypes.is_inexact(type_of(x).dtype) for x in primals)
         out_avals = tuple(tangent_type(type_of(x)) for x in outs)
-        directions = [
-            tangent_out(t) for t, a in zip(tangents, active, strict=True) if a
-        ]
+        directions = [tangent_out(t) for t, a in zip(tangents, active, strict=True) if a]
         found = custom_vjp_linear_p.bind(
             *residuals,
             *directions,
@@ -136,12 +134,8 @@ class CustomVJPCall(Primitive):
             ]
             return outs, found[count:]
 
-        def batched_backward(
-            residuals: Sequence[Any], cotangents: Sequence[Any]
-        ) -> list[Any]:
-            return batch_backward(
-                axis, backward, residuals, residual_dims, cotangents, mapped
-            )
+        def batched_backward(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+            return batch_backward(axis, backward, residuals, residual_dims, cotangents, mapped)
 
         outs = self.bind(
             *operands,
@@ -185,9 +179,7 @@ def batch_backward(
         return [ct for ct in found if type(ct) is not Zero]
 
     given = [ct for ct, nz in zip(cotangents, nonzero, strict=True) if nz]
-    found, dims = batch_flat(
-        flat, axis, [*residuals, *given], [*residual_dims, *[0] * len(given)]
-    )
+    found, dims = batch_flat(flat, axis, [*residuals, *given], [*residual_dims, *[0] * len(given)])
     pairs = iter(zip(found, dims, strict=True))
     results: list[Any] = []
     for zero, wanted in zip(zeros, operand_dims, strict=True):
@@ -259,9 +251,7 @@ class CustomVJPLinear(Primitive):
         residual_dims = list(dims[:residual_count])
         tangents = [
             with_dim(axis, x, d, 0)
-            for x, d in zip(
-                operands[residual_count:], dims[residual_count:], strict=True
-            )
+            for x, d in zip(operands[residual_count:], dims[residual_count:], strict=True)
         ]
         operand_dims = [0 if a else None for a in active]
 
@@ -363,9 +353,7 @@ class custom_vjp:
         diff, static, places = split_arguments(self.fun, args, self.nondiff_argnums)
         leaves, in_tree = tree_flatten(tuple(diff))
         values = [as_value(x, lambda: f"{name}: an argument") for x in leaves]
-        call = _Rules(
-            self, name, args, static, places, in_tree, [type_of(x) for x in values]
-        )
+        call = _Rules(self, name, args, static, places, in_tree, [type_of(x) for x in values])
         outs = custom_vjp_call_p.bind(
             *values,
             function=call.function,
@@ -424,13 +412,10 @@ class _Rules:
         outs = self._flat_result(pair[0], "result of the forward rule")
         residuals, self.residual_tree = tree_flatten(pair[1])
         return outs, [
-            as_value(x, lambda: f"the forward rule of {self.name}: a residual")
-            for x in residuals
+            as_value(x, lambda: f"the forward rule of {self.name}: a residual") for x in residuals
         ]
 
-    def backward(
-        self, residuals: Sequence[Any], cotangents: Sequence[Any]
-    ) -> list[Any]:
+    def backward(self, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         given = [
             (SymbolicZero(ct.aval) if type(ct) is Zero else ct)
             if self.owner.symbolic_zeros
@@ -450,11 +435,7 @@ class _Rules:
         if isinstance(found, list):
             found = tuple(found)
         if not isinstance(found, tuple) or len(found) != len(expected):
-            shown = (
-                f"a tuple of {len(found)}"
-                if isinstance(found, tuple)
-                else type(found).__name__
-            )
+            shown = f"a tuple of {len(found)}" if isinstance(found, tuple) else type(found).__name__
             raise TypeError(
                 f"the backward rule of custom_vjp function {self.name} must return a tuple with "
                 f"one cotangent for each of its {len(expected)} differentiable arguments, got "
@@ -465,20 +446,14 @@ class _Rules:
         for tree, given, place in zip(expected, found, self.places, strict=True):
             positions, treedef = tree_flatten(tree)
             try:
-                leaves = (
-                    [None] * len(positions)
-                    if given is None
-                    else treedef.flatten_up_to(given)
-                )
+                leaves = [None] * len(positions) if given is None else treedef.flatten_up_to(given)
             except (ValueError, TypeError, KeyError):
                 raise TypeError(
                     f"the backward rule of {self.name}: the cotangent of argument {names[place]} "
                     f"differs in structure from it{prefix_mismatch(tree, given) or ''}"
                 ) from None
             for position, leaf in zip(positions, leaves, strict=True):
-                results.append(
-                    self._cotangent(leaf, self.in_avals[position], names[place])
-                )
+                results.append(self._cotangent(leaf, self.in_avals[position], names[place]))
         return results
 
     def _cotangent(self, leaf: Any, aval: Any, argument: str) -> Any:

@@ -116,9 +116,7 @@ def traced_with_trees(
     avals = [
         abstract_leaf(
             x,
-            lambda i=i: (
-                f"{what} of {name}: argument {leaf_names(fun, args, kwargs)[i]}"
-            ),
+            lambda i=i: f"{what} of {name}: argument {leaf_names(fun, args, kwargs)[i]}",
         )  # type: ignore[misc]
         for i, x in enumerate(leaves)
     ]
@@ -195,9 +193,7 @@ def make_jaxpr(
     { lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }
     """
     check(callable(fun), TypeError, f"make_jaxpr: expected a function, got {fun!r}")
-    statics = (
-        (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
-    )
+    statics = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
     @functools.wraps(fun, updated=())
     def traced(*args: Any, **kwargs: Any) -> Any:
@@ -214,9 +210,7 @@ def make_jaxpr(
         given = tuple(args[i] for i in dynamic)
         graph, out_tree = traced_with_trees(of_dynamic, given, kwargs, "make_jaxpr")
         if return_shape:
-            return ClosedJaxpr(graph), out_tree.unflatten(
-                [struct_of(a) for a in graph.out_avals]
-            )
+            return ClosedJaxpr(graph), out_tree.unflatten([struct_of(a) for a in graph.out_avals])
         return ClosedJaxpr(graph)
 
     return traced

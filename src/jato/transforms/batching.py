@@ -34,9 +34,7 @@ class BatchTracer(Tracer):
         whole = type_of(value)
         shape = whole.shape
         self.owner = trace
-        self.aval = ArrayType(
-            shape[:dim] + shape[dim + 1 :], whole.dtype_code, whole.weak_type
-        )
+        self.aval = ArrayType(shape[:dim] + shape[dim + 1 :], whole.dtype_code, whole.weak_type)
         self.value = value
         self.dim = dim
 
@@ -66,9 +64,7 @@ class BatchTrace(Trace):
     def join(self, value: Any, dim: int | None) -> Any:
         return value if dim is None else BatchTracer(self, value, dim)
 
-    def process(
-        self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
-    ) -> Any:
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         values: list[Any] = []
         dims: list[int | None] = []
         mapped = False
@@ -86,9 +82,7 @@ class BatchTrace(Trace):
         if parent is None:
             _native.set_trace_active(False)
         try:
-            if not mapped and (
-                axis.name is None or axis.name not in primitive.axis_names(params)
-            ):
+            if not mapped and (axis.name is None or axis.name not in primitive.axis_names(params)):
                 return primitive.bind(*args, **params)
             out, dim = primitive.batch(axis, values, dims, **params)
         finally:
@@ -97,8 +91,7 @@ class BatchTrace(Trace):
                 _native.set_trace_active(True)
         if primitive.multiple_results:
             return [
-                o if d is None else BatchTracer(self, o, d)
-                for o, d in zip(out, dim, strict=True)
+                o if d is None else BatchTracer(self, o, d) for o, d in zip(out, dim, strict=True)
             ]
         return out if dim is None else BatchTracer(self, out, dim)
 
@@ -200,6 +193,4 @@ def inserted(aval: Any, size: int, dim: int | None) -> Any:
     if dim is None:
         return aval
     shape = aval.shape
-    return ArrayType(
-        (*shape[:dim], size, *shape[dim:]), aval.dtype_code, aval.weak_type
-    )
+    return ArrayType((*shape[:dim], size, *shape[dim:]), aval.dtype_code, aval.weak_type)

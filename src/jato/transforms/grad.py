@@ -58,9 +58,7 @@ class _Selected:
         leaves, in_tree = tree_flatten((chosen, {}))
         self.chosen_tree = tree_structure(chosen)
         self.values = [
-            as_value(
-                x, lambda i=i: f"{what} of {self.name}: argument {self.leaf_name(i)}"
-            )  # type: ignore[misc]
+            as_value(x, lambda i=i: f"{what} of {self.name}: argument {self.leaf_name(i)}")  # type: ignore[misc]
             for i, x in enumerate(leaves)
         ]
         self.what = what
@@ -104,9 +102,7 @@ class _Selected:
                 )
 
 
-def _argnums(
-    what: str, name: str, argnums: Argnums, args: tuple[Any, ...]
-) -> tuple[int, ...]:
+def _argnums(what: str, name: str, argnums: Argnums, args: tuple[Any, ...]) -> tuple[int, ...]:
     given = tuple(argnums) if isinstance(argnums, (tuple, list)) else (argnums,)
     numbers: list[int] = []
     for n in given:
@@ -171,9 +167,7 @@ def value_and_grad(
     return with_gradient
 
 
-def _scalar_result(
-    name: str, out_tree: Any, outs: Sequence[Any], holomorphic: bool
-) -> Any:
+def _scalar_result(name: str, out_tree: Any, outs: Sequence[Any], holomorphic: bool) -> Any:
     if len(outs) != 1 or out_tree != tree_structure(0):
         raise TypeError(
             f"grad of {name}: gradients are defined for functions with a scalar result, this one "
@@ -263,12 +257,8 @@ def _split_columns(
     offset = 0
     for aval in avals:
         stop = offset + aval.size
-        part = slice_in_dim(
-            matrix, offset, stop, axis=0 if first else type_of(matrix).ndim - 1
-        )
-        parts.append(
-            reshape(part, (*aval.shape, *shape) if first else (*shape, *aval.shape))
-        )
+        part = slice_in_dim(matrix, offset, stop, axis=0 if first else type_of(matrix).ndim - 1)
+        parts.append(reshape(part, (*aval.shape, *shape) if first else (*shape, *aval.shape)))
         offset = stop
     return parts
 
@@ -297,9 +287,7 @@ def jacfwd(
         selected = _Selected("jacfwd", fun, argnums, args, kwargs, has_aux)
         for i, x in enumerate(selected.values):
             dtype = type_of(x).dtype
-            wanted = (
-                dtypes.is_complex(dtype) if holomorphic else dtypes.is_floating(dtype)
-            )
+            wanted = dtypes.is_complex(dtype) if holomorphic else dtypes.is_floating(dtype)
             check(
                 wanted,
                 TypeError,
@@ -319,9 +307,7 @@ def jacfwd(
             axis_size=sum(a.size for a in in_avals),
         )
         leaves = [
-            selected.unflatten(
-                _split_columns(m, in_avals, type_of(m).shape[:-1], first=False)
-            )
+            selected.unflatten(_split_columns(m, in_avals, type_of(m).shape[:-1], first=False))
             for m in push(*rows)
         ]
         result = selected.flat.out_tree.unflatten(leaves)
@@ -359,9 +345,7 @@ def jacrev(
         out_avals = [type_of(x) for x in outs]
         for aval in out_avals:
             wanted = (
-                dtypes.is_complex(aval.dtype)
-                if holomorphic
-                else dtypes.is_floating(aval.dtype)
+                dtypes.is_complex(aval.dtype) if holomorphic else dtypes.is_floating(aval.dtype)
             )
             check(
                 wanted,
@@ -373,19 +357,15 @@ def jacrev(
             )
         rows = _unit_rows(out_avals)
         pull = vmap(
-            lambda *cotangents: [
-                tangent_out(ct) for ct in program.pull(consts, cotangents)
-            ],
+            lambda *cotangents: [tangent_out(ct) for ct in program.pull(consts, cotangents)],
             axis_size=sum(a.size for a in out_avals),
         )
         # one (n outputs, *input shape) array per input leaf, cut by output leaf
         by_input = [
-            _split_columns(m, out_avals, type_of(m).shape[1:], first=True)
-            for m in pull(*rows)
+            _split_columns(m, out_avals, type_of(m).shape[1:], first=True) for m in pull(*rows)
         ]
         leaves = [
-            selected.unflatten([parts[i] for parts in by_input])
-            for i in range(len(out_avals))
+            selected.unflatten([parts[i] for parts in by_input]) for i in range(len(out_avals))
         ]
         result = selected.flat.out_tree.unflatten(leaves)
         if has_aux:

@@ -83,9 +83,7 @@ class JVPTrace(Trace):
     def join(self, primal: Any, tangent: Any) -> Any:
         return primal if type(tangent) is Zero else JVPTracer(self, primal, tangent)
 
-    def process(
-        self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
-    ) -> Any:
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         primals: list[Any] = []
         tangents: list[Any] = []
         active = False
@@ -130,9 +128,7 @@ def jvp_flat(
     trace = trace or JVPTrace(current_trace())
     try:
         with set_trace(trace):
-            outs = fun(
-                *[trace.join(p, t) for p, t in zip(primals, tangents, strict=True)]
-            )
+            outs = fun(*[trace.join(p, t) for p, t in zip(primals, tangents, strict=True)])
         pairs = [trace.split(x) for x in outs]
     finally:
         trace.valid = False
@@ -163,9 +159,7 @@ def jvp_graph(
     def both(*values: Any) -> list[Any]:
         nonlocal out_nonzero
         given = iter(values[len(avals) :])
-        tangents = [
-            next(given) if nz else zero_of(a) for a, nz in zip(avals, nonzero, strict=True)
-        ]
+        tangents = [next(given) if nz else zero_of(a) for a, nz in zip(avals, nonzero, strict=True)]
         outs, tangents_out = jvp_flat(
             lambda *xs: evaluate(graph, *xs), values[: len(avals)], tangents
         )
@@ -225,14 +219,10 @@ def tangent_in(x: Any, primal_aval: Any, describe: Callable[[], str]) -> Any:
             )
         return Zero(expected)
     if given.dtype != expected.dtype:
-        joined, _ = dtypes.promote(
-            (given.dtype, given.weak_type), (expected.dtype, False)
-        )
+        joined, _ = dtypes.promote((given.dtype, given.weak_type), (expected.dtype, False))
         if given.weak_type and joined == expected.dtype:
             return convert_element_type(value, expected.dtype)
-        raise TypeError(
-            f"{describe()}: expected dtype {expected.dtype}, got {given.dtype}"
-        )
+        raise TypeError(f"{describe()}: expected dtype {expected.dtype}, got {given.dtype}")
     return value
 
 
@@ -276,8 +266,7 @@ def jvp(
     check(
         in_tree == tangent_tree,
         TypeError,
-        f"jvp: primals and tangents must have the same structure, got {in_tree} and "
-        f"{tangent_tree}",
+        f"jvp: primals and tangents must have the same structure, got {in_tree} and {tangent_tree}",
     )
 
     def describe(kind: str, i: int) -> str:

@@ -55,9 +55,7 @@ class LinearProgram(NamedTuple):
 
     def push(self, consts: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         """Tangents of the outputs (or Zero) for tangents of the inputs (or Zero)."""
-        given = [
-            tangent_out(t) for t, a in zip(tangents, self.active, strict=True) if a
-        ]
+        given = [tangent_out(t) for t, a in zip(tangents, self.active, strict=True) if a]
         outs = iter(evaluate(self.graph, *consts, *given))
         return [
             next(outs) if nz else zero_of(a)
@@ -72,9 +70,7 @@ class LinearProgram(NamedTuple):
             for a, is_active in zip(self.in_avals, self.active, strict=True)
             if is_active
         ]
-        found = iter(
-            backward_pass(self.graph, [*consts, *linear], given)[len(consts) :]
-        )
+        found = iter(backward_pass(self.graph, [*consts, *linear], given)[len(consts) :])
         return [
             next(found) if is_active else zero_of(a)
             for a, is_active in zip(self.in_avals, self.active, strict=True)
@@ -112,9 +108,7 @@ def linearize_flat(
         out_primals = [p for p, _ in pairs]
         # a tangent may be known: a derivative rule that ignores the tangents it gets
         nonzero = tuple(type(t) is not Zero for _, t in pairs)
-        graph = recorder.to_graph(
-            unknowns, [t for _, t in pairs if type(t) is not Zero]
-        )
+        graph = recorder.to_graph(unknowns, [t for _, t in pairs if type(t) is not Zero])
     finally:
         trace.valid = False
         recorder.valid = False
@@ -130,9 +124,7 @@ def linearize_flat(
 class _Pullback:
     """Calls a LinearProgram backwards on pytrees."""
 
-    def __init__(
-        self, name: str, program: LinearProgram, args_tree: Any, out_tree: Any
-    ):
+    def __init__(self, name: str, program: LinearProgram, args_tree: Any, out_tree: Any):
         self.name = name
         self.program = program
         self.args_tree = args_tree  # of the tuple of primals
@@ -157,9 +149,7 @@ class _Pullback:
 class _Pushforward:
     """Calls a LinearProgram forwards on pytrees."""
 
-    def __init__(
-        self, name: str, program: LinearProgram, args_tree: Any, out_tree: Any
-    ):
+    def __init__(self, name: str, program: LinearProgram, args_tree: Any, out_tree: Any):
         self.name = name
         self.program = program
         self.args_tree = args_tree
@@ -189,9 +179,7 @@ def _linearized(
     check(callable(fun), TypeError, f"{what}: expected a function, got {fun!r}")
     leaves, in_tree = tree_flatten((primals, {}))
     values = [
-        as_value(
-            x, lambda i=i: f"{what} of {name}: argument {leaf_names(fun, primals)[i]}"
-        )  # type: ignore[misc]
+        as_value(x, lambda i=i: f"{what} of {name}: argument {leaf_names(fun, primals)[i]}")  # type: ignore[misc]
         for i, x in enumerate(leaves)
     ]
     flat = FlatFunction(fun, in_tree, has_aux)
@@ -218,9 +206,7 @@ def vjp(
 
     TypeError for arguments that are no arrays; ValueError for a cotangent of another structure.
     """
-    out, program, consts, args_tree, out_tree, aux = _linearized(
-        fun, primals, has_aux, "vjp"
-    )
+    out, program, consts, args_tree, out_tree, aux = _linearized(fun, primals, has_aux, "vjp")
     pull = Partial(_Pullback(function_name(fun), program, args_tree, out_tree), *consts)
     return (out, pull, aux) if has_aux else (out, pull)
 
@@ -236,10 +222,6 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     >>> push(jnp.ones(1))
     Array([6.], dtype=float32)
     """
-    out, program, consts, args_tree, out_tree, aux = _linearized(
-        fun, primals, has_aux, "linearize"
-    )
-    push = Partial(
-        _Pushforward(function_name(fun), program, args_tree, out_tree), *consts
-    )
+    out, program, consts, args_tree, out_tree, aux = _linearized(fun, primals, has_aux, "linearize")
+    push = Partial(_Pushforward(function_name(fun), program, args_tree, out_tree), *consts)
     return (out, push, aux) if has_aux else (out, push)

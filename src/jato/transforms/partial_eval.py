@@ -43,9 +43,7 @@ class PartialEvalTrace(GraphTrace):
     def is_unknown(self, x: Any) -> bool:
         return type(x) is GraphTracer and x.owner is self
 
-    def process(
-        self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
-    ) -> Any:
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         for x in args:
             if type(x) is GraphTracer and x.owner is self:
                 break
@@ -54,9 +52,7 @@ class PartialEvalTrace(GraphTrace):
         out = primitive.partial_eval(self, args, params)
         return self.record(primitive, args, params) if out is NotImplemented else out
 
-    def known(
-        self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
-    ) -> Any:
+    def known(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Runs an operation on known values, under the parent."""
         parent = self.parent
         STATE.trace = parent
@@ -69,15 +65,12 @@ class PartialEvalTrace(GraphTrace):
             if parent is None:
                 _native.set_trace_active(True)
 
-    def record(
-        self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
-    ) -> Any:
+    def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Adds an operation to the graph of the unknown part.
 
         No source frame is taken: these are operations of derivative rules."""
         atoms = [
-            x.variable if type(x) is GraphTracer and x.owner is self else self.atom(x)
-            for x in args
+            x.variable if type(x) is GraphTracer and x.owner is self else self.atom(x) for x in args
         ]
         out = primitive.type_rule(*[a.aval for a in atoms], **params)
         if primitive.multiple_results:
@@ -124,13 +117,9 @@ class SplitGraph(NamedTuple):
     residuals: tuple[Residual, ...]
     out_unknown: tuple[bool, ...]
 
-    def residual_values(
-        self, inputs: Sequence[Any], outputs: Sequence[Any]
-    ) -> list[Any]:
+    def residual_values(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
         """The residuals, given the values of the known inputs and all outputs of `known`."""
-        return [
-            inputs[r.index] if r.is_input else outputs[r.index] for r in self.residuals
-        ]
+        return [inputs[r.index] if r.is_input else outputs[r.index] for r in self.residuals]
 
 
 @weakly_cached()
@@ -161,22 +150,14 @@ def split_graph(
         with set_trace(trace):
             outs = evaluate(graph, *args)
         forced = instantiate or (False,) * len(outs)
-        out_unknown.extend(
-            trace.is_unknown(x) or f for x, f in zip(outs, forced, strict=True)
-        )
-        whole = trace.to_graph(
-            unknowns, [x for x, u in zip(outs, out_unknown, strict=True) if u]
-        )
+        out_unknown.extend(trace.is_unknown(x) or f for x, f in zip(outs, forced, strict=True))
+        whole = trace.to_graph(unknowns, [x for x, u in zip(outs, out_unknown, strict=True) if u])
         trace.valid = False
         known_outs = [x for x, u in zip(outs, out_unknown, strict=True) if not u]
-        recorded = _separate_residuals(
-            whole, known, known_outs, residual_vars, residuals
-        )
+        recorded = _separate_residuals(whole, known, known_outs, residual_vars, residuals)
         return known_outs
 
-    known_graph = trace_to_graph(
-        known_part, known_avals, graph.name, "partial evaluation"
-    )
+    known_graph = trace_to_graph(known_part, known_avals, graph.name, "partial evaluation")
     assert recorded is not None
     known_closed, known_consts = constants_to_inputs(known_graph)
     return SplitGraph(
@@ -203,9 +184,7 @@ def _separate_residuals(
 ) -> Graph:
     """Turns consts that are tracers of the known part into inputs; extends `known_outs` by those
     that are neither inputs nor outputs of it already."""
-    sources: dict[Var, Residual] = {
-        t.variable: Residual(True, i) for i, t in enumerate(known)
-    }
+    sources: dict[Var, Residual] = {t.variable: Residual(True, i) for i, t in enumerate(known)}
     for i, x in enumerate(known_outs):
         if type(x) is GraphTracer:
             sources.setdefault(x.variable, Residual(False, i))

@@ -32,9 +32,7 @@ def add_cotangents(left: Any, right: Any) -> Any:
     return add(left, right)
 
 
-def backward_pass(
-    graph: Graph, operands: Sequence[Any], cotangents: Sequence[Any]
-) -> list[Any]:
+def backward_pass(graph: Graph, operands: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
     """Cotangents of the graph's inputs.
 
     `operands[i]` is UndefinedPrimal for an input the graph is linear in, else its value;
@@ -94,8 +92,7 @@ def backward_pass(
             if atom in linear:
                 collect(atom, cotangent)
     return [
-        (found[v] if v in found else zero_of(v.aval)) if v in linear else None
-        for v in graph.inputs
+        (found[v] if v in found else zero_of(v.aval)) if v in linear else None for v in graph.inputs
     ]
 
 
@@ -115,12 +112,8 @@ def transpose_graph(
     """Transposes a graph (without consts) that is linear in the inputs marked `linear`; `given`
     marks the outputs whose cotangent is not zero.  With `forced` every cotangent is an array."""
     avals = graph.in_avals
-    value_avals = [
-        a for a, is_linear in zip(avals, linear, strict=True) if not is_linear
-    ]
-    cotangent_avals = [
-        zero_of(a).aval for a, g in zip(graph.out_avals, given, strict=True) if g
-    ]
+    value_avals = [a for a, is_linear in zip(avals, linear, strict=True) if not is_linear]
+    cotangent_avals = [zero_of(a).aval for a, g in zip(graph.out_avals, given, strict=True) if g]
     nonzero: tuple[bool, ...] = ()
 
     def backwards(*args: Any) -> list[Any]:
@@ -132,19 +125,14 @@ def transpose_graph(
             for a, is_linear in zip(avals, linear, strict=True)
         ]
         cotangents = [
-            next(received) if g else zero_of(a)
-            for a, g in zip(graph.out_avals, given, strict=True)
+            next(received) if g else zero_of(a) for a, g in zip(graph.out_avals, given, strict=True)
         ]
         results = backward_pass(graph, operands, cotangents)
-        wanted = [
-            ct for ct, is_linear in zip(results, linear, strict=True) if is_linear
-        ]
+        wanted = [ct for ct, is_linear in zip(results, linear, strict=True) if is_linear]
         nonzero = tuple(type(ct) is not Zero for ct in wanted)
         return [ct for ct in wanted if type(ct) is not Zero]
 
-    traced = trace_to_graph(
-        backwards, value_avals + cotangent_avals, graph.name, "transpose"
-    )
+    traced = trace_to_graph(backwards, value_avals + cotangent_avals, graph.name, "transpose")
     closed, consts = constants_to_inputs(traced)
     return TransposedGraph(closed, tuple(consts), nonzero)
 

@@ -78,9 +78,7 @@ def vmap(
         values = [
             as_value(
                 x,
-                lambda i=i: (
-                    f"vmap of {name}: argument {leaf_names(fun, args, kwargs)[i]}"
-                ),
+                lambda i=i: f"vmap of {name}: argument {leaf_names(fun, args, kwargs)[i]}",
             )  # type: ignore[misc]
             for i, x in enumerate(leaves)
         ]
@@ -175,9 +173,7 @@ def _mapped_size(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> int:
-    sizes = {
-        type_of(v).shape[d] for v, d in zip(values, dims, strict=True) if d is not None
-    }
+    sizes = {type_of(v).shape[d] for v, d in zip(values, dims, strict=True) if d is not None}
     if axis_size is not None:
         sizes.add(axis_size)
     if len(sizes) == 1:
@@ -197,9 +193,7 @@ def _mapped_size(
     if axis_size is not None:
         rows.append(f"  axis_size is {axis_size}")
     raise ValueError(
-        f"vmap of {name}: got inconsistent sizes for the mapped axes:\n"
-        + "\n".join(rows)
-        + "\n"
+        f"vmap of {name}: got inconsistent sizes for the mapped axes:\n" + "\n".join(rows) + "\n"
         "Use in_axes=None for an argument that is not mapped."
     )
 
