@@ -21,8 +21,13 @@ def array_type(shape: tuple[int, ...], dtype: Any, weak_type: bool = False) -> A
     return ArrayType(tuple(shape), dtypes.code_of(dtype), weak_type)
 
 
+_NUMBERS = frozenset((bool, int, float, complex))
+
+
 def type_of(x: Any) -> Any:
     """The ArrayType of an array, tracer, NumPy array or scalar, or Python number."""
+    if type(x) in _NUMBERS:
+        return ArrayType((), dtypes.code_of(dtypes.scalar_dtype(x)), True)
     aval = getattr(x, "aval", None)
     if aval is not None:
         return aval

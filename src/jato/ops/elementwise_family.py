@@ -205,37 +205,55 @@ def type_of_exactly(x: Any) -> Any:
 def match_numbers(function: str, operands: Sequence[Any]) -> list[Any]:
     """Python numbers as scalars of the other operands' dtype.
 
-    A number whose own dtype is already that stays a number, so that it stays weak.  TypeError if
-    the dtype cannot hold the number: a float beside integers, a complex beside floats.
+    Where that is the dtype of a Python number itself they stay one, so that they stay weak.
+    TypeError if the dtype cannot hold the number: a float beside integers, a complex beside
+    floats; OverflowError if an integer is out of range.
     """
-    dtype = None
     for x in operands:
         if type(x) not in _NUMBERS:
-            dtype = type_of(x).dtype
-            break
-    if dtype is None:  # numbers only: the widest kind among them
-        kind = max((type(x) for x in operands), key=_NUMBERS.index)
-        return [kind(x) for x in operands]
-    return [
-        number_as(function, x, dtype, operands) if type(x) in _NUMBERS else x for x in operands
-    ]
+            aval = type_of(x)
+            return [number_as(function, y, aval) if type(y) in _NUMBERS else y for y in operands]
+    # numbers only: the widest kind among them
+    kind = max((type(x) for x in operands), key=_NUMBERS.index)
+    return [kind(x) for x in operands]
 
 
-def number_as(function: str, x: Any, dtype: Any, operands: Sequence[Any] = ()) -> Any:
-    """A Python number as a scalar of `dtype`; itself if that is its dtype already."""
-    if dtypes.scalar_dtype(x) == dtype:
-        return x
+def number_as(function: str, x: Any, aval: Any) -> Any:
+    """A Python number as a scalar of the dtype of `aval`."""
+    key = (aval.dtype_code, type(x), dtypes.x64_enabled())
+    convert = _CONVERSIONS.get(key)
+    if convert is None:
+        convert = _CONVERSIONS[key] = _conversion(function, x, aval)
+    return convert(x)
+
+
+_CONVERSIONS: dict[Any, Callable[[Any], Any]] = {}
+
+
+def _conversion(function: str, x: Any, aval: Any) -> Callable[[Any], Any]:
+    dtype = aval.dtype
     rank = 0 if dtypes.is_bool(dtype) else 1 if dtypes.is_integer(dtype) else 2
     rank = 3 if dtypes.is_complex(dtype) else rank
     if _NUMBERS.index(type(x)) > rank or not hasattr(dtype, "type"):
-        others = ", ".join(str(type_of(y)) for y in operands if type(y) not in _NUMBERS)
         fail(
             TypeError,
             function,
-            f"expected a number of dtype {dtype}, got {x!r}" + (f" beside {others}." if others else "."),
+            f"expected a number of dtype {dtype}, got {x!r} beside {aval}.",
             "Try lax.convert_element_type; the functions of jato.numpy promote.",
         )
-    return dtype.type(x)
+    kind = _NUMBERS[rank]
+    if dtypes.scalar_dtype(kind(0)) != dtype:
+        return dtype.type
+    if kind is not int:
+        return kind
+    info = np.iinfo(dtype)
+
+    def checked(number: Any) -> int:
+        if not info.min <= number <= info.max:
+            raise OverflowError(f"{number} does not fit into {dtype}")
+        return int(number)
+
+    return checked
 
 
 def align_mapped(

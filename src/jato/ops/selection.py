@@ -229,9 +229,9 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
     1.0
     """
     if type(x) not in (bool, int, float):
-        dtype = type_of(x).dtype
+        aval = type_of(x)
         low, high = (
-            number_as("clamp", v, dtype, (x,)) if type(v) in (bool, int, float) else v
+            number_as("clamp", v, aval) if type(v) in (bool, int, float) else v
             for v in (min, max)
         )
         return CLAMP.bind(low, x, high)
