@@ -50,6 +50,12 @@ from jato.jit.pipeline import unhashable_static as _unhashable_static
 from jato.jit.threads import num_threads as num_threads
 from jato.jit.threads import set_num_threads as set_num_threads
 from jato import numpy as _numpy
+from jato.jit.waiting import block_until_ready as block_until_ready
+from jato.jit.waiting import effects_barrier as effects_barrier
+from jato import lax as lax
+from jato import numpy as numpy
+from jato import tree as tree
+from jato import tree_util as tree_util
 from jato.numpy.methods import OPERATORS as _OPERATORS
 from jato.numpy.methods import install as _install_methods
 from jato.ops.structural import stop_gradient as _stop_gradient
