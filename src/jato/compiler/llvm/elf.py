@@ -41,7 +41,18 @@ class Image:
 
 
 class _Section:
-    __slots__ = ("align", "data", "flags", "info", "link", "name", "offset", "place", "size", "type")
+    __slots__ = (
+        "align",
+        "data",
+        "flags",
+        "info",
+        "link",
+        "name",
+        "offset",
+        "place",
+        "size",
+        "type",
+    )
 
     def __init__(self, header: tuple[int, ...]):
         self.name, self.type, self.flags, _, self.offset, self.size = header[:6]

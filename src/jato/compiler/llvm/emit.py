@@ -20,6 +20,7 @@ Start reading at `emit_kernel`, then `_for` and `_reduce`; values.py and memory.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -29,12 +30,14 @@ from jato.compiler.llvm import instructions as ins
 from jato.compiler.llvm.instructions import Code, FunctionText
 from jato.compiler.llvm.memory import MemoryEmitter
 from jato.compiler.llvm.target import Target
-from jato.compiler.llvm.values import Scope, Val, any_of
+from jato.compiler.llvm.values import MathFunctions, Val, any_of
 from jato.loopir.grammar import Buffer, Expr, For, If, Kernel, Loop, Reduce, Stmt, Store
 from jato.loopir.scalar_ops import SCALAR_OPS
 
 # A reduction whose element has at most this many operations gets its tail as a copy of the body.
 PEEL_LIMIT = 12
+# Uses of one math opcode in a kernel from which it becomes a function of the module.
+CALL_THRESHOLD = 8
 # Iterations of an ordered loop between looks at the cancel flag.
 CANCEL_PERIOD = 1024
 
@@ -42,12 +45,14 @@ CANCEL_PERIOD = 1024
 def emit_module(kernels: Sequence[tuple[str, Kernel]], target: Target) -> str:
     """The text of a module with one function per (symbol, kernel)."""
     declarations: dict[str, str] = {}
-    functions = [emit_kernel(symbol, kernel, target, declarations) for symbol, kernel in kernels]
+    shared = MathFunctions(declarations)
+    functions = [emit_kernel(symbol, kernel, target, shared) for symbol, kernel in kernels]
     width = target.vector_bits
     return "\n".join(
         [
             "@zeros = private unnamed_addr constant [16 x i8] zeroinitializer, align 16",
             *functions,
+            *shared.texts.values(),
             *declarations.values(),
             f'attributes #0 = {{ nounwind "prefer-vector-width"="{width}" '
             f'"min-legal-vector-width"="{width}" "no-trapping-math"="true" }}',
@@ -57,11 +62,9 @@ def emit_module(kernels: Sequence[tuple[str, Kernel]], target: Target) -> str:
     )
 
 
-def emit_kernel(
-    symbol: str, kernel: Kernel, target: Target, declarations: dict[str, str]
-) -> str:
-    """The text of one function; the intrinsics it needs go to `declarations`."""
-    return KernelEmitter(symbol, kernel, target, declarations).run()
+def emit_kernel(symbol: str, kernel: Kernel, target: Target, shared: MathFunctions) -> str:
+    """The text of one function; what it needs besides goes to `shared`."""
+    return KernelEmitter(symbol, kernel, target, shared).run()
 
 
 @dataclass
@@ -90,8 +93,9 @@ class _OpenLoop:
 class KernelEmitter(MemoryEmitter):
     """Writes one kernel."""
 
-    def __init__(self, symbol: str, kernel: Kernel, target: Target, declarations: dict[str, str]):
-        super().__init__(FunctionText(declarations), kernel.in_place, target.has_masks)
+    def __init__(self, symbol: str, kernel: Kernel, target: Target, shared: MathFunctions):
+        super().__init__(FunctionText(shared.declarations), kernel.in_place, target.has_masks)
+        self.functions = shared
         self.symbol = symbol
         self.kernel = kernel
         self.target = target
@@ -102,7 +106,10 @@ class KernelEmitter(MemoryEmitter):
         self._varying: set[Expr] = set()
 
     def run(self) -> str:
-        self.find_pairs(loads_of(self.kernel.body))
+        nodes = nodes_of(self.kernel.body)
+        self.find_pairs([n for n in nodes if n.op == "load"])
+        uses = Counter((n.op, n.dtype) for n in nodes if is_math(n))
+        self.called = frozenset(key for key, count in uses.items() if count >= CALL_THRESHOLD)
         self.statements(self.kernel.body)
         self.code.do("ret void")
         lines = self.scopes[0].code.lines
@@ -212,7 +219,9 @@ class KernelEmitter(MemoryEmitter):
             entry = before
         parent.do(f"br label %{loop.head}")
         parent.lines.append(f"{loop.head}:")
-        parent.do(f"{loop.counter} = phi i64 [{loop.start}, %{entry}], [{following}, %{body.label}]")
+        parent.do(
+            f"{loop.counter} = phi i64 [{loop.start}, %{entry}], [{following}, %{body.label}]"
+        )
         for phi in loop.phis:
             parent.do(
                 f"{phi.name} = phi {phi.kind} [{phi.init}, %{entry}], [{phi.next}, %{body.label}]"
@@ -226,7 +235,9 @@ class KernelEmitter(MemoryEmitter):
             for p in loop.phis
         ]
 
-    def _branch(self, condition: str, label: str, write: Callable[[], Sequence[str]]) -> tuple[Sequence[str], str, str]:
+    def _branch(
+        self, condition: str, label: str, write: Callable[[], Sequence[str]]
+    ) -> tuple[Sequence[str], str, str]:
         """A block entered when `condition`; gives its values and the labels they come from."""
         code = self.code
         self.push(label, False)
@@ -332,7 +343,7 @@ class KernelEmitter(MemoryEmitter):
     def _repeatable(self, body: Sequence[Stmt]) -> bool:
         """Running an iteration twice cannot be seen: nothing is read that might be written."""
         return not self.in_place and not any(
-            node.attr.space != "in" for node in loads_of(body)
+            node.op == "load" and node.attr.space != "in" for node in nodes_of(body)
         )
 
     # ---- Reduce
@@ -481,9 +492,7 @@ class KernelEmitter(MemoryEmitter):
         start, stop = self.scalar(statement.start), self.scalar(statement.stop)
         extent = _extent(statement.start, statement.stop)
         widths = [self.lanes if c in self._varying else 0 for c in statement.carries]
-        kinds = [
-            ins.type_of(c.dtype, w) for c, w in zip(statement.carries, widths, strict=True)
-        ]
+        kinds = [ins.type_of(c.dtype, w) for c, w in zip(statement.carries, widths, strict=True)]
         inits = [self.text_of(e, w) for e, w in zip(statement.inits, widths, strict=True)]
         level = len(self.scopes) - 1
         alive_width = self._condition_lanes(statement)
@@ -694,20 +703,22 @@ def expressions_of(statement: Stmt) -> Iterable[Expr]:
     return (*bounds, *statement.inits, *statement.nexts, *condition)
 
 
-def loads_of(body: Iterable[Stmt]) -> list[Expr]:
-    """All loads in a body, in a fixed order."""
-    loads: list[Expr] = []
-    seen: set[Expr] = set()
+def nodes_of(body: Iterable[Stmt]) -> list[Expr]:
+    """All expressions in a body, in a fixed order."""
+    nodes: dict[Expr, None] = {}
     for statement in _nested(body):
         stack = list(expressions_of(statement))
         while stack:
             node = stack.pop()
-            if node not in seen:
-                seen.add(node)
-                if node.op == "load":
-                    loads.append(node)
+            if node not in nodes:
+                nodes[node] = None
                 stack.extend(node.args)
-    return loads
+    return list(nodes)
+
+
+def is_math(node: Expr) -> bool:
+    info = SCALAR_OPS.get(node.op)
+    return info is not None and info.kind == "math"
 
 
 def operations_below(roots: Iterable[Expr], limit: int) -> bool:
@@ -721,8 +732,7 @@ def operations_below(roots: Iterable[Expr], limit: int) -> bool:
             continue
         seen.add(node)
         if node.op not in ("const", "var", "param", "grid_begin", "grid_end"):
-            info = SCALAR_OPS.get(node.op)
-            count += 10 if info is not None and info.kind == "math" else 1
+            count += 10 if is_math(node) else 1
             if count > limit:
                 return False
         stack.extend(node.args)

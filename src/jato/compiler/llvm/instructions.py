@@ -51,7 +51,9 @@ class Code:
         self.lines.append(f"{label}:")
         self.label = label
 
-    def call(self, intrinsic: str, result: str, types: Sequence[str], operands: Sequence[str]) -> str:
+    def call(
+        self, intrinsic: str, result: str, types: Sequence[str], operands: Sequence[str]
+    ) -> str:
         """Calls an LLVM intrinsic with a result, declaring it."""
         self.function.declare(intrinsic, result, types)
         arguments = ", ".join(f"{t} {v}" for t, v in zip(types, operands, strict=True))

@@ -106,7 +106,13 @@ class MemoryEmitter(ValueEmitter):
         return code.ins(f"getelementptr {element}, ptr {pointer}, i64 {index}")
 
     def _load_scalar(
-        self, code: Code, buffer: Buffer, index: Val, mask: Val | None, other: Val | None, level: int
+        self,
+        code: Code,
+        buffer: Buffer,
+        index: Val,
+        mask: Val | None,
+        other: Val | None,
+        level: int,
     ) -> Val:
         element = ins.MEMORY_TYPE[buffer.dtype]
         align = ITEMSIZE[buffer.dtype]
@@ -116,7 +122,9 @@ class MemoryEmitter(ValueEmitter):
             active = self._active(code, mask, mask.lanes) if mask.lanes else mask.text
             any_lane = any_of(code, active or "true", mask.lanes)
             address = code.ins(f"select i1 {any_lane}, ptr {address}, ptr @zeros")
-        text = code.ins(f"load {element}, ptr {address}, align {align}{self._invariant(buffer, mask)}")
+        text = code.ins(
+            f"load {element}, ptr {address}, align {align}{self._invariant(buffer, mask)}"
+        )
         value = Val(self._from_memory(code, buffer, text, 0), 0, level)
         if mask is None or other is None:
             return value
@@ -135,7 +143,9 @@ class MemoryEmitter(ValueEmitter):
         self, code: Code, buffer: Buffer, index: str, mask: str | None, other: str, lanes: int
     ) -> str:
         kind = f"<{lanes} x {ins.MEMORY_TYPE[buffer.dtype]}>"
-        return self._load_vector(code, buffer, self._address(code, buffer, index), kind, lanes, mask, other)
+        return self._load_vector(
+            code, buffer, self._address(code, buffer, index), kind, lanes, mask, other
+        )
 
     def _load_vector(
         self, code: Code, buffer: Buffer, address: str, kind: str, lanes: int, mask: str | None,
@@ -161,7 +171,14 @@ class MemoryEmitter(ValueEmitter):
         return reverse(code, text, kind, lanes)
 
     def _load_pair(
-        self, code: Code, node: Expr, index: Val, mask: str | None, other: str, lanes: int, level: int
+        self,
+        code: Code,
+        node: Expr,
+        index: Val,
+        mask: str | None,
+        other: str,
+        lanes: int,
+        level: int,
     ) -> Val:
         """One load of 2 * lanes elements for the halves at 2i and 2i + 1."""
         buffer, partner = node.attr, self.pairs[node]
@@ -312,7 +329,14 @@ class MemoryEmitter(ValueEmitter):
         self._write(code, kind, value, address, ITEMSIZE[buffer.dtype], mask, lanes)
 
     def _write(
-        self, code: Code, kind: str, value: str, address: str, align: int, mask: str | None, lanes: int
+        self,
+        code: Code,
+        kind: str,
+        value: str,
+        address: str,
+        align: int,
+        mask: str | None,
+        lanes: int,
     ) -> None:
         if mask is None:
             code.do(f"store {kind} {value}, ptr {address}, align {align}")

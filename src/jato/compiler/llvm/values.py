@@ -75,6 +75,8 @@ class ValueEmitter:
         self.values: dict[Expr, Val] = {}
         self.expansions: dict[Expr, Expr] = {}
         self.expander = Builder(_EXPANSION_SERIAL)
+        self.functions: MathFunctions | None = None
+        self.called: frozenset[tuple[str, str]] = frozenset()  # (opcode, dtype) not expanded here
         self.lanes = 0  # of the enclosing vector loop
         self.mask: str | None = None  # its active lanes; None: all
 
@@ -190,7 +192,7 @@ class ValueEmitter:
             return False
         if node.op == "rem":
             return node.dtype in ("f32", "f64") and node.attr != remainder.LIBRARY
-        return info.kind == "math"
+        return info.kind == "math" and (node.op, node.dtype) not in self.called
 
     def expansion(self, node: Expr) -> Expr:
         """A math opcode in terms of machine opcodes."""
@@ -249,16 +251,22 @@ class ValueEmitter:
                     return Val(text, lanes, level)
         if op == "select":
             return self._select(code, node, vals, lanes, level)
+        if SCALAR_OPS[op].kind == "math" and self.functions is not None:
+            return self._call(code, node, vals, lanes, level)
         operands = [self.vector(v, a.dtype, lanes) for v, a in zip(vals, args, strict=True)]
-        if index and lanes and op in ("div", "rem"):
-            quotient = ins.index_quotient(code, operands[0], operands[1], lanes)
-            if op == "rem":
-                kind = ins.type_of("i64", lanes)
-                product = code.ins(f"mul {kind} {quotient}, {operands[1]}")
-                quotient = code.ins(f"sub {kind} {operands[0]}, {product}")
-            return Val(quotient, lanes, level, None, True)
+        if index and lanes and op in ("div", "rem") and vals[1].lanes == 0:
+            text = self._divide_indices(code, op, operands[0], vals[1], lanes)
+            return Val(text, lanes, level, None, True)
         text = ins.emit_operation(code, op, node.attr, dtype, args[-1].dtype, operands, lanes)
         return Val(text, lanes, level, None, index)
+
+    def _call(self, code: Code, node: Expr, vals: list[Val], lanes: int, level: int) -> Val:
+        """A math opcode as a call of the module's function for it."""
+        assert self.functions is not None
+        symbol = self.functions.symbol(node.op, node.dtype, len(vals), lanes)
+        kind = ins.type_of(node.dtype, lanes)
+        operands = ", ".join(f"{kind} {self.vector(v, node.dtype, lanes)}" for v in vals)
+        return Val(code.ins(f"call fastcc {kind} @{symbol}({operands})"), lanes, level)
 
     def _select(self, code: Code, node: Expr, vals: list[Val], lanes: int, level: int) -> Val:
         condition, x, y = vals
@@ -267,6 +275,25 @@ class ValueEmitter:
         p, q = self.vector(x, node.dtype, lanes), self.vector(y, node.dtype, lanes)
         text = ins.select(code, mask, p, q, ins.type_of(node.dtype, lanes), wide)
         return Val(text, lanes, level)
+
+    def _divide_indices(self, code: Code, op: str, x: str, divisor: Val, lanes: int) -> str:
+        """Indices by a uniform divisor, in f64: machines do not divide vectors of i64."""
+        kind, y, zero = ins.type_of("i64", lanes), divisor.text, ""
+        if y.startswith("%"):
+            outer = self.scopes[divisor.level].code
+            zero = outer.ins(f"icmp eq i64 {y}, 0")
+            safe = outer.ins(f"select i1 {zero}, i64 1, i64 {y}")
+            spread = ins.splat(outer, safe, "i64", lanes)
+        else:
+            spread = ins.splat_constant(y if y != "0" else "1", "i64")
+            zero = "true" if y == "0" else ""
+        quotient = ins.index_quotient(code, x, spread, lanes)
+        if zero:
+            quotient = ins.select(code, zero, "splat (i64 -1)", quotient, kind, 0)
+        if op == "div":
+            return quotient
+        product = code.ins(f"mul {kind} {quotient}, {self.vector(divisor, 'i64', lanes)}")
+        return code.ins(f"sub {kind} {x}, {product}")
 
     # ---- affine values
 
@@ -396,3 +423,41 @@ def any_of(code: Code, mask: str, lanes: int) -> str:
         return mask
     bits = code.ins(f"bitcast <{lanes} x i1> {mask} to i{lanes}")
     return code.ins(f"icmp ne i{lanes} {bits}, 0")
+
+
+class MathFunctions:
+    """Functions of one module for math opcodes that a kernel uses many times.
+
+    Expanding `sin` at each of 50 uses would cost 50 times its code generation; the call costs
+    little beside the function.  `symbol` makes a function when it is first asked for."""
+
+    def __init__(self, declarations: dict[str, str]):
+        self.declarations = declarations
+        self.texts: dict[str, str] = {}
+
+    def symbol(self, op: str, dtype: str, arity: int, lanes: int) -> str:
+        name = f"{op}_{dtype}_{lanes}"
+        if name not in self.texts:
+            self.texts[name] = ""
+            self.texts[name] = self._function(name, op, dtype, arity, lanes)
+        return name
+
+    def _function(self, name: str, op: str, dtype: str, arity: int, lanes: int) -> str:
+        emitter = ValueEmitter(FunctionText(self.declarations))
+        kind = ins.type_of(dtype, lanes)
+        args = [emitter.expander.var(f"x{i}", dtype) for i in range(arity)]
+        for i, arg in enumerate(args):
+            emitter.define(arg, Val(f"%x{i}", lanes, 0))
+        node = Expr(op, tuple(args), dtype, None, 0)
+        result = emitter.text_of(emitter.expansion(node), lanes)
+        parameters = ", ".join(f"{kind} %x{i}" for i in range(arity))
+        return "\n".join(
+            [
+                f"define internal fastcc {kind} @{name}({parameters}) noinline #0 {{",
+                "entry:",
+                *emitter.code.lines,
+                f"  ret {kind} {result}",
+                "}",
+                "",
+            ]
+        )

@@ -41,6 +41,8 @@ SHORT_AXIS = 16
 CHUNK = 1 << 14
 # Block of a transposed read: 16 elements of 4 bytes are a cache line.
 TILE = 16
+# Bodies costing more than this are not run on several vectors at once.
+HEAVY = 6.0
 # A running sum is folded after this many additions per lane, so that rounding errors grow with
 # the logarithm of the length (Higham, Accuracy and Stability of Numerical Algorithms, 4.2).
 FOLD = 512
@@ -140,7 +142,7 @@ class Scheduler:
         lowering = Lowering(b, self.nodes)
         size = prod(dims)
         v = b.var("i", "i64", 0, max(0, size - 1))
-        lanes = self.lanes(size)
+        lanes = self.lanes(size, self.unroll())
         with b.block() as body:
             self.store_all(lowering, self.full_index(lowering, lowering.unravel(v, tuple(dims))))
         b.append(For(v, b.grid_begin(), b.grid_end(), tuple(body), lanes))
@@ -154,7 +156,7 @@ class Scheduler:
         rows, length = prod(outer), prod(inner)
         chunks = ceil(length / CHUNK) if rows < 32 and length > 2 * CHUNK else 1
         g = b.var("g", "i64", 0, max(0, rows * chunks - 1))
-        lanes = self.lanes(length)
+        lanes = self.lanes(length, self.unroll())
         with b.block() as body:
             row, start, stop = _chunk(b, g, chunks, length)
             with b.for_("i", start, stop, lanes) as v:
@@ -451,8 +453,14 @@ class Scheduler:
 
     # ---- common
 
+    def unroll(self) -> int:
+        """Vectors at once: several where each result is a sum, whose additions wait for each other."""
+        return 4 if any(n.primitive.rereads for n in self.nodes) else 1
+
     def lanes(self, extent: int, unroll: int = 1) -> int:
         """Lanes of a loop of this extent: more vectors at once where there is enough to do."""
+        if self.group.cost > HEAVY:
+            unroll = 1  # enough independent work in one vector, and no registers to spare
         wide = self.width * unroll
         return wide if unroll > 1 and extent >= 4 * wide else self.width
 
