@@ -46,6 +46,10 @@ class Value:
     def _operand(self, other: Operand) -> Expr:
         return other.expr if isinstance(other, Value) else self.constant(other).expr
 
+    def call(self, opcode: str, *others: Operand) -> Value:
+        """Any opcode by its name: x.call("exp")."""
+        return self._call(opcode, *others)
+
     def _call(self, opcode: str, *others: Operand) -> Value:
         method = getattr(self.builder, opcode)
         return Value(self.builder, method(self.expr, *[self._operand(other) for other in others]))
