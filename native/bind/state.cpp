@@ -58,23 +58,27 @@ PyObject* set_thread_config_epoch(PyObject*, PyObject* value) {
 
 PyObject* config_epoch_of_thread(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(config_epoch()); }
 
+// Sets a global and gives back what it was.
+PyObject* replace(PyObject*& place, PyObject* value) {
+  PyRef before = PyRef::borrow(place ? place : Py_None);
+  set_global(place, value);
+  return before.release();
+}
+
 PyObject* set_tracer_type(PyObject*, PyObject* value) {
   if (value != Py_None && !PyType_Check(value)) {
     PyErr_Format(PyExc_TypeError, "set_tracer_type: expected a class or None, got %R", value);
     return nullptr;
   }
-  set_global(tracer_type, value);
-  Py_RETURN_NONE;
+  return replace(tracer_type, value);
 }
 
 PyObject* set_static_error(PyObject*, PyObject* value) {
-  set_global(static_error, value);
-  Py_RETURN_NONE;
+  return replace(static_error, value);
 }
 
 PyObject* set_cold_errors(PyObject*, PyObject* value) {
-  set_global(runtime_error, value);
-  Py_RETURN_NONE;
+  return replace(runtime_error, value);
 }
 
 PyMethodDef functions[] = {
@@ -88,13 +92,13 @@ PyMethodDef functions[] = {
     {"set_thread_config_epoch", set_thread_config_epoch, METH_O,
      "set_thread_config_epoch(int | None): the same for this thread; None follows the process"},
     {"config_epoch", config_epoch_of_thread, METH_NOARGS, "the config epoch of this thread"},
-    {"set_tracer_type", set_tracer_type, METH_O, "set_tracer_type(class | None): the base class of tracers"},
+    {"set_tracer_type", set_tracer_type, METH_O, "set_tracer_type(class | None): the base class of tracers; returns the one before"},
     {"set_static_error", set_static_error, METH_O,
      "set_static_error(f | None): f(function, position_or_name, value) makes the exception for an unhashable static "
-     "argument"},
+     "argument; returns the function before"},
     {"set_cold_errors", set_cold_errors, METH_O,
      "set_cold_errors(f | None): f(kind, message) makes the exception for a failure in the runtime; kind is "
-     "'runtime', 'value', 'out_of_memory' or 'cancelled'"},
+     "'runtime', 'value', 'out_of_memory' or 'cancelled'; returns the function before"},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -137,23 +137,23 @@ def test_negative_static_positions():
 @pytest.mark.parametrize("value", [[1], {}, np.ones(2), ones(2), {1}, (1, [2])], ids=repr)
 def test_unhashable_static(value):
     f = JitFunction(lambda n: n, None, None, (0,), ("n",), (), "myfun")
-    _native.set_static_error(None)
+    seen = []
+
+    def error(function, key, v):
+        seen.append((function, key, v))
+        return ValueError("from Python: unhashable")
+
+    before = _native.set_static_error(None)
     try:
         for call in (lambda: f(value), lambda: f(n=value)):
             with pytest.raises(ValueError, match=f"myfun.*{type(value).__name__}.*unhashable.*tuple"):
                 call()
-    finally:
-        seen = []
-
-        def error(function, key, v):
-            seen.append((function, key, v))
-            return ValueError("from Python: unhashable")
-
         _native.set_static_error(error)
         with pytest.raises(ValueError, match="from Python"):
             f(n=value)
         assert seen[0][0] is f.__wrapped__ and seen[0][1] == "n" and seen[0][2] is value
-        _native.set_static_error(None)
+    finally:
+        _native.set_static_error(before)
 
 
 def test_static_values_with_python_equality():
@@ -172,6 +172,8 @@ def test_static_values_with_python_equality():
     assert same_entry(f, *[((Key(i),), {}) for i in range(20)]) == 0
 
     class Hostile(Key):
+        __hash__ = Key.__hash__
+
         def __eq__(self, other):
             f.cache_clear()  # the cache changes while it is searched
             gc.collect()
@@ -182,6 +184,8 @@ def test_static_values_with_python_equality():
         f(Hostile(i))
 
     class Raising(Key):
+        __hash__ = Key.__hash__
+
         def __eq__(self, other):
             raise KeyError("no")
 
