@@ -11,7 +11,14 @@ from collections import OrderedDict, namedtuple
 import ml_dtypes
 import numpy as np
 import pytest
-from programs import LEAF, add_executable, f32, host_executable, jit_of, scale_executable
+from programs import (
+    LEAF,
+    add_executable,
+    f32,
+    host_executable,
+    jit_of,
+    scale_executable,
+)
 
 from jato import _native
 from jato._native import ArrayType, JitFunction, from_numpy, to_numpy, tree_flatten

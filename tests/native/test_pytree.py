@@ -100,7 +100,7 @@ def test_random_trees_like_jax(tree, other):
     assert composed.num_leaves == structure(full).num_leaves
     up_to = treedef.flatten_up_to(full)
     assert up_to == expected.flatten_up_to(full)
-    leaf_test = lambda x: isinstance(x, list)  # noqa: E731
+    leaf_test = lambda x: isinstance(x, list)
     assert tree_flatten(tree, leaf_test)[0] == oracle.tree_flatten(tree, leaf_test)[0]
 
 
