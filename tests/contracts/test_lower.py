@@ -25,7 +25,7 @@ def test_lower_against_reference(name):
                 expected = primitive.reference(*map(np.asarray, operands), **sample.params)
             try:
                 found = run_lower(primitive, operands, sample.params)
-                same(found, np.asarray(expected), sample.ulps)
+                same(found, np.asarray(expected), sample.ulps, sample.signs)
             except Exception as error:
                 error.add_note(f"{name}: {sample!r}")
                 raise

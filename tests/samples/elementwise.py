@@ -87,14 +87,17 @@ def plain(p):
             if kind in "iuf" and p.arity <= 2:
                 operands = tuple(special(dtype, p.arity))
                 found.append(
-                    Sample(operands, smooth=False, ulps=accuracy(p), batch=False, note="special")
-                )
+                    Sample(
+                        operands, smooth=False, ulps=accuracy(p), batch=False, note="special",
+                        signs=p.name not in ("max", "min"),
+                    )
+                )  # fmt: skip
     return found
 
 
 def with_params(samples, *params):
     return [
-        Sample(s.operands, p, s.smooth, s.ulps, s.batch, s.note) for s in samples for p in params
+        Sample(s.operands, p, s.smooth, s.ulps, s.batch, s.note, s.signs) for s in samples for p in params
     ]
 
 
@@ -204,7 +207,10 @@ def samples():
         for s in with_params(found["reduce_precision"], *formats)
     ]
     powers = [{"y": y} for y in (0, 1, 2, 3, 5, 8)]
-    whole = plain(arithmetic.INTEGER_POW)
+    whole = [
+        Sample(s.operands, {}, s.smooth, 32, s.batch, s.note)
+        for s in plain(arithmetic.INTEGER_POW)
+    ]
     found["integer_pow"] = with_params(whole, *powers) + with_params(
         [s for s in whole if s.operands[0].dtype.kind in "fcV"], {"y": -1}, {"y": -3}
     )

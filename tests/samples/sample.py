@@ -12,6 +12,7 @@ class Sample:
 
     smooth   compare jvp with differences here (only where operands are float64 or complex128)
     ulps     how far `lower` may be from `reference`, in units of the last place
+    signs    false where either zero is right
     batch    false where values of the mapped operands may not be permuted freely
     """
 
@@ -21,6 +22,7 @@ class Sample:
     ulps: float = 4.0
     batch: bool = True
     note: str = ""
+    signs: bool = True
 
     def __repr__(self) -> str:
         shapes = ",".join(f"{getattr(x, 'dtype', type(x))}{list(getattr(x, 'shape', ()))}" for x in self.operands)
