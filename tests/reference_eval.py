@@ -1,4 +1,7 @@
-"""Support for tests of the layers below jit/: eager evaluation, and the two `lax` namespaces.
+"""Support for tests of rules: evaluation with NumPy, and the two `lax` namespaces.
+
+Rules are tested apart from the compiler: eager operations run through the NumPy references of
+the primitives (see the conftest.py files), higher-order ones step by step.
 
 `ours` and `theirs` hold functions of the same names, jato's and JAX's, so that a test function
 written once as f(lax, x) has an oracle.
@@ -14,10 +17,10 @@ import numpy as np
 
 import jato  # noqa: F401  (fills the hooks once the layers above exist)
 from jato import _native
-from jato.base import hooks
 from jato.base.pytree import FlatFunction, tree_flatten
 from jato.control.call import call
 from jato.core.staging import trace_to_graph
+from jato.core.trace import Tracer
 from jato.core.types import type_of
 from jato.ops import arithmetic, convert, selection, structural, transcendental
 
@@ -25,6 +28,8 @@ from jato.ops import arithmetic, convert, selection, structural, transcendental
 def evaluate_with_numpy(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     if primitive.expand is not None:
         return primitive.expand(*args, **params)
+    if any(isinstance(a, Tracer) for a in args):
+        raise AssertionError(f"a tracer reached the evaluation of {primitive}")
     avals = [type_of(a) for a in args]
     out = primitive.type_rule(*avals, **params)
     hosts = [np.asarray(a, t.dtype) for a, t in zip(args, avals, strict=True)]
@@ -36,27 +41,6 @@ def evaluate_with_numpy(primitive: Any, args: tuple[Any, ...], params: dict[str,
             for x, t in zip(found, out, strict=True)
         ]
     return _native.from_numpy(np.asarray(found, out.dtype), out.weak_type)
-
-
-def fill_hooks() -> None:
-    """Lets primitives run eagerly where no compiler is there: through their NumPy references;
-    and higher-order primitives step by step, so that these tests concern the rules only."""
-    compiled = hooks.eval_primitive._value
-    if compiled is None:
-        hooks.eval_primitive.fill(evaluate_with_numpy)
-    elif compiled is not step_by_step:
-        _compiled.append(compiled)
-        hooks.eval_primitive._value = step_by_step
-
-
-_compiled: list[Any] = []
-
-
-def step_by_step(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    if type(primitive).__module__.startswith("jato.control"):
-        run = primitive.reference if primitive.expand is None else primitive.expand
-        return run(*args, **params)
-    return _compiled[0](primitive, args, params)
 
 
 def _names(*modules: Any) -> SimpleNamespace:

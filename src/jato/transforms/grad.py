@@ -25,8 +25,8 @@ from jato.base.pytree import (
 )
 from jato.base.signatures import leaf_names, parameter_names
 from jato.core.types import type_of
-from jato.ops.convert import convert_element_type
 from jato.ops.arithmetic import add
+from jato.ops.convert import convert_element_type
 from jato.ops.selection import eq
 from jato.ops.structural import broadcasted_iota, full, reshape, slice_in_dim
 from jato.transforms.jvp import as_value, tangent_out

@@ -129,6 +129,8 @@ def transpose_graph(
         ]
         results = backward_pass(graph, operands, cotangents)
         wanted = [ct for ct, is_linear in zip(results, linear, strict=True) if is_linear]
+        if forced:
+            wanted = [instantiate(ct) for ct in wanted]
         nonzero = tuple(type(ct) is not Zero for ct in wanted)
         return [ct for ct in wanted if type(ct) is not Zero]
 
