@@ -1,12 +1,12 @@
 #include "event.h"
 
-#include "threadpool.h"
+#include "spin.h"
 
 namespace jato {
 
 namespace {
 // Spinning longer would take a processor away from the workers that make the result.
-constexpr int kSpins = 200;
+constexpr auto kSpinTime = std::chrono::microseconds(5);
 }  // namespace
 
 void Event::complete() noexcept {
@@ -34,10 +34,7 @@ void Event::fail_without_lock(std::exception_ptr error) noexcept {
 }
 
 bool Event::wait(std::chrono::nanoseconds timeout) noexcept {
-  for (int i = 0; i < kSpins; ++i) {
-    if (ready()) return true;
-    cpu_relax();
-  }
+  if (spin_until([this] { return ready(); }, kSpinTime)) return true;
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, timeout, [this] { return ready(); });
 }

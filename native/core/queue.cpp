@@ -13,6 +13,7 @@
 
 #include "machine.h"
 #include "signals.h"
+#include "spin.h"
 #include "threadpool.h"
 
 namespace jato {
@@ -58,14 +59,6 @@ std::exception_ptr make_error(ErrorKind kind, const char* message) {
 }
 
 bool is_raised(const int32_t& flag) { return __atomic_load_n(&flag, __ATOMIC_RELAXED) != 0; }
-
-void spin_for_arrival(const std::atomic<uint32_t>& arrivals, uint32_t seen) {
-  const auto until = std::chrono::steady_clock::now() + kSpinTime;
-  for (int i = 1; arrivals.load(std::memory_order_acquire) == seen; ++i) {
-    cpu_relax();
-    if (i % 32 == 0 && std::chrono::steady_clock::now() >= until) return;
-  }
-}
 
 }  // namespace
 
@@ -117,7 +110,7 @@ void DeviceQueue::work(DeviceQueue* queue, State* state) {
     if (state->jobs.empty()) {
       const uint32_t seen = state->arrivals.load(std::memory_order_relaxed);
       lock.unlock();
-      spin_for_arrival(state->arrivals, seen);
+      spin_until([&] { return state->arrivals.load(std::memory_order_acquire) != seen; }, kSpinTime);
       lock.lock();
     }
     state->job_came.wait(lock, [&] { return !state->jobs.empty(); });

@@ -24,6 +24,7 @@
 #include "errors.h"
 #include "machine.h"
 #include "signals.h"
+#include "spin.h"
 
 namespace jato {
 namespace {
@@ -32,7 +33,6 @@ constexpr int kMaxThreads = 1024;
 // Ranges per thread: a thread that is interrupted costs the others one range at most.
 constexpr int64_t kRangesPerThread = 4;
 constexpr auto kSpinTime = std::chrono::microseconds(40);
-constexpr int kSpinsBetweenClockReads = 32;
 
 struct ParallelJob {
   const RangeFn fn;
@@ -112,16 +112,6 @@ ParallelJob* find_job_locked(PoolState& pool) {
   return nullptr;
 }
 
-// Spins until a job comes (true) or the time is over.
-bool spin_for_arrival(const PoolState& pool, uint32_t seen) {
-  const auto until = std::chrono::steady_clock::now() + kSpinTime;
-  for (int i = 1; pool.arrivals.load(std::memory_order_acquire) == seen; ++i) {
-    cpu_relax();
-    if (i % kSpinsBetweenClockReads == 0 && std::chrono::steady_clock::now() >= until) return false;
-  }
-  return true;
-}
-
 // The next job for a worker.  A worker that came too late for a job spins again: jobs that come so
 // fast are worth it, and asleep it would be late for each of them.
 ParallelJob& wait_for_job(PoolState& pool, std::unique_lock<std::mutex>& lock) {
@@ -129,7 +119,8 @@ ParallelJob& wait_for_job(PoolState& pool, std::unique_lock<std::mutex>& lock) {
     if (ParallelJob* const job = find_job_locked(pool)) return *job;
     const uint32_t seen = pool.arrivals.load(std::memory_order_relaxed);
     lock.unlock();
-    const bool arrived = spin_for_arrival(pool, seen);
+    const bool arrived =
+        spin_until([&] { return pool.arrivals.load(std::memory_order_acquire) != seen; }, kSpinTime);
     lock.lock();
     if (arrived) continue;
     if (ParallelJob* const job = find_job_locked(pool)) return *job;
@@ -172,14 +163,13 @@ void start_workers_locked(PoolState& pool, int wanted) {
 }
 
 void wait_for_helpers(PoolState& pool, ParallelJob& job) {
-  const auto until = std::chrono::steady_clock::now() + kSpinTime;
-  for (int i = 1; job.helpers.load(std::memory_order_acquire) != 0; ++i) {
-    cpu_relax();
-    if (i % kSpinsBetweenClockReads == 0 && std::chrono::steady_clock::now() >= until) break;
+  const auto all_left = [&] { return job.helpers.load(std::memory_order_acquire) == 0; };
+  if (!spin_until(all_left, kSpinTime)) {
+    std::unique_lock lock(pool.mutex);
+    job.caller_sleeps = true;
+    pool.helper_left.wait(lock, all_left);
   }
-  std::unique_lock lock(pool.mutex);
-  job.caller_sleeps = true;
-  pool.helper_left.wait(lock, [&] { return job.helpers.load(std::memory_order_acquire) == 0; });
+  // The last helper may still hold the mutex; it touches the job no more.
 }
 
 void run_parallel(int64_t n, int64_t chunk, int threads, RangeFn fn, void* context) {

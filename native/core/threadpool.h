@@ -30,8 +30,8 @@ void set_thread_override(int n);
 using RangeFn = void (*)(void* context, int64_t begin, int64_t end, int worker);
 
 // Calls fn on disjoint ranges that cover [0, n).  Each range begins at a multiple of `grain`;
-// `worker` is below the caller's num_threads() and differs between ranges that run at the same time.  The first
-// exception of fn ends the loop early and is thrown to the caller.
+// `worker` is below the caller's num_threads() and differs between ranges that run at the same time.  The
+// first exception of fn ends the loop early and is thrown to the caller.
 void parallel_for_impl(int64_t n, int64_t grain, RangeFn fn, void* context);
 
 template <class F>
@@ -51,14 +51,5 @@ bool in_parallel_region();
 // Scratch memory of the calling thread: at least `bytes`, 64-byte aligned, valid until this
 // thread asks again.  Only grows.
 void* thread_scratch(size_t bytes);
-
-// One polite iteration of a spinning loop.
-inline void cpu_relax() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield" ::: "memory");
-#endif
-}
 
 }  // namespace jato

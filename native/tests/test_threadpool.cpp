@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "errors.h"
+#include "spin.h"
 #include "threadpool.h"
 
 namespace jato::test {
