@@ -94,7 +94,9 @@ def test_loop_text():
     result = b.loop("j", 0, b.param(0), [b.const(1.0, "f32")], lambda j, c: [b.mul(c[0], 2.0)],
                     lambda c: b.lt(c[0], 100.0))  # fmt: skip
     b.store(y, 0, result[0])
-    assert print_kernel(b.kernel("grow")) == """\
+    assert (
+        print_kernel(b.kernel("grow"))
+        == """\
 kernel grow (params 1)
   out y: f32
   j_result = loop j in 0:i64 .. p0 carries j_carry: f32 from 1.0:f32
@@ -104,3 +106,4 @@ kernel grow (params 1)
     next %1
   y[0:i64] = j_result
 """
+    )

@@ -26,7 +26,9 @@ def refused(kernel, message):
 
 def test_unbound_variable(b):
     y = b.output("y", "i64")
-    refused(kernel_of(Store(y, b.index(0), b.var("i", "i64")), buffers=b.buffers), "i is used where")
+    refused(
+        kernel_of(Store(y, b.index(0), b.var("i", "i64")), buffers=b.buffers), "i is used where"
+    )
 
 
 def test_variable_used_after_its_loop(b):
@@ -73,7 +75,9 @@ def test_vector_loops(b):
     y = b.output("y", "i64")
     i, j = b.var("i", "i64"), b.var("j", "i64")
     inner = For(j, b.index(0), b.index(9), (Store(y, j, i),), 8)
-    refused(kernel_of(For(i, b.index(0), b.index(9), (inner,), 8), buffers=[y]), "inside a vector loop")
+    refused(
+        kernel_of(For(i, b.index(0), b.index(9), (inner,), 8), buffers=[y]), "inside a vector loop"
+    )
     refused(kernel_of(replace(inner, lanes=3), buffers=[y]), "lanes 3")
 
 

@@ -9,6 +9,7 @@ recently.  Where the folder cannot be written, everything works without it, afte
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import sys
@@ -114,10 +115,8 @@ def _checked(packed: bytes) -> bytes | None:
 
 
 def _remove(path: Path) -> None:
-    try:
+    with contextlib.suppress(OSError):
         path.unlink()
-    except OSError:
-        pass
 
 
 def _warn(root: Path, error: OSError) -> None:

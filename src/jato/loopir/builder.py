@@ -23,15 +23,10 @@ from typing import Any, Union
 
 from jato.base.errors import invariant
 from jato.loopir.complex import Complex
-from jato.loopir.expressions import (
-    COMPLEX_PARTS,
-    ExpressionBuilder,
-    Operand,
-    Value,
-    dtype_of,
-)
+from jato.loopir.expressions import ExpressionBuilder
 from jato.loopir.grammar import Buffer, Combine, Expr, For, If, Kernel, Loop, Reduce, Stmt, Store
 from jato.loopir.index_math import FULL, INTEGER_RANGE
+from jato.loopir.nodes import COMPLEX_PARTS, Operand, Value, dtype_of
 
 Extent = Union[int, Expr]
 
@@ -133,9 +128,7 @@ class Builder(ExpressionBuilder):
         elif condition.attr:
             self._blocks[-1].extend(body)
 
-    def store(
-        self, buffer: Buffer, index: Operand, value: Value, mask: Expr | None = None
-    ) -> None:
+    def store(self, buffer: Buffer, index: Operand, value: Value, mask: Expr | None = None) -> None:
         """buffer[index] = value, where `mask`.  A complex value goes into a complex buffer."""
         position: Any = self._coerce(index, "i64")
         if mask is not None and mask.op == "const":
@@ -261,7 +254,9 @@ class _Reduction:
         self.is_tuple = False
         self.dtypes: list[str] = []
 
-    def run(self, extents: list[Extent], indices: tuple[Expr, ...], element: Any) -> tuple[Any, ...]:
+    def run(
+        self, extents: list[Extent], indices: tuple[Expr, ...], element: Any
+    ) -> tuple[Any, ...]:
         if not extents:
             value = element(*indices)
             self.is_tuple = isinstance(value, tuple)

@@ -100,8 +100,10 @@ class IndexMath:
         right = [*b.terms.items(), ((), b.const)] if b.const else list(b.terms.items())
         for first, p in left:
             for second, q in right:
-                monomial = tuple(sorted(first + second, key=_serial)) if first and second else (
-                    first or second
+                monomial = (
+                    tuple(sorted(first + second, key=_serial))
+                    if first and second
+                    else (first or second)
                 )
                 terms[monomial] = wrap(terms.get(monomial, 0) + p * q, "i64")
         const = terms.pop((), 0)
@@ -206,7 +208,9 @@ class IndexMath:
         if op == "convert":
             return a
         if op == "abs":
-            return (0 if a[0] <= 0 <= a[1] else min(abs(a[0]), abs(a[1]))), max(abs(a[0]), abs(a[1]))
+            return (0 if a[0] <= 0 <= a[1] else min(abs(a[0]), abs(a[1]))), max(
+                abs(a[0]), abs(a[1])
+            )
         if op == "neg":
             return -a[1], -a[0]
         b = self._range(args[1], depth)
@@ -214,7 +218,8 @@ class IndexMath:
 
 
 _RANGE_OPS = frozenset(
-    "convert abs neg add sub mul div rem max min and shr_logical shr_arithmetic".split()
+    ("convert", "abs", "neg", "add", "sub", "mul", "div", "rem", "max", "min", "and")
+    + ("shr_logical", "shr_arithmetic")
 )
 
 

@@ -120,7 +120,9 @@ class _Printer:
         inits = self._list(s.inits)
         results = ", ".join(self._bind(r) for r in s.results)
         carries = ", ".join(f"{self._bind(c)}: {c.dtype}" for c in s.carries)
-        self._line(f"{results} = loop {self._bind(s.var)} in {bounds} carries {carries} from {inits}")
+        self._line(
+            f"{results} = loop {self._bind(s.var)} in {bounds} carries {carries} from {inits}"
+        )
         if s.condition is not None:
             self._inner((), (s.condition,), "while")
         self._inner(s.body, s.nexts, "next")

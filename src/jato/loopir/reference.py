@@ -178,7 +178,9 @@ def _mulhi(x: Array, y: Array) -> Array:
     x, y = np.broadcast_arrays(x, y)
     width = x.dtype.itemsize * 8
     mask = (1 << width) - 1
-    products = [(int(a) * int(b) >> width) & mask for a, b in zip(x.ravel(), y.ravel(), strict=True)]
+    products = [
+        (int(a) * int(b) >> width) & mask for a, b in zip(x.ravel(), y.ravel(), strict=True)
+    ]
     return np.array(products, f"u{x.dtype.itemsize}").reshape(x.shape).view(x.dtype)
 
 
@@ -222,7 +224,11 @@ def _erfinv_one(y: float) -> float:
     # Newton on erfc of the tail, from a rough start
     tail = 1 - abs(y)
     w = -math.log(tail * (1 + abs(y)))
-    x = math.sqrt(max(w - 0.5 * math.log(max(w, 1e-300) * math.pi), 0.0)) if w > 2 else abs(y) * 0.886
+    x = (
+        math.sqrt(max(w - 0.5 * math.log(max(w, 1e-300) * math.pi), 0.0))
+        if w > 2
+        else abs(y) * 0.886
+    )
     for _ in range(60):
         error = (math.erf(x) - abs(y)) if abs(y) < 0.5 else (tail - math.erfc(x))
         step = error / (2 / math.sqrt(math.pi) * math.exp(-x * x))
@@ -245,7 +251,7 @@ REFERENCE: dict[str, Callable[..., Array]] = {
     "add": lambda x, y: x + y,
     "sub": lambda x, y: x - y,
     "mul": lambda x, y: x * y,
-    "neg": lambda x: np.asarray(0, np.asarray(x).dtype) - x if np.asarray(x).dtype.kind == "u" else -x,
+    "neg": lambda x: np.negative(x),
     "abs": np.abs,
     "fma": _fma,
     "div": _div,
@@ -299,7 +305,9 @@ REFERENCE: dict[str, Callable[..., Array]] = {
     "asinh": _in_double(np.arcsinh),
     "acosh": _in_double(np.arccosh),
     "atanh": _in_double(np.arctanh),
-    "logistic": _in_double(lambda x: np.where(x < 0, np.exp(x) / (1 + np.exp(x)), 1 / (1 + np.exp(-x)))),
+    "logistic": _in_double(
+        lambda x: np.where(x < 0, np.exp(x) / (1 + np.exp(x)), 1 / (1 + np.exp(-x)))
+    ),
     "erf": _elementwise(math.erf),
     "erfc": _elementwise(math.erfc),
     "rsqrt": _in_double(lambda x: 1 / np.sqrt(x)),

@@ -49,7 +49,8 @@ class _Verifier:
         for buffer in self.kernel.buffers:
             self.check(buffer.dtype in SCALAR_DTYPES, f"buffer {buffer.name}: dtype {buffer.dtype}")
             self.check(
-                buffer.space in ("in", "out", "local"), f"buffer {buffer.name}: space {buffer.space}"
+                buffer.space in ("in", "out", "local"),
+                f"buffer {buffer.name}: space {buffer.space}",
             )
             self.check(
                 buffer.space != "local" or buffer.size > 0, f"buffer {buffer.name} has no size"
@@ -193,7 +194,9 @@ class _Verifier:
                 continue
             seen.add(node)
             if node.op == "var":
-                self.check(node in self.bound, f"variable {node.attr} is used where it is not bound")
+                self.check(
+                    node in self.bound, f"variable {node.attr} is used where it is not bound"
+                )
             elif node not in self.checked:
                 self.node(node)
                 self.checked.add(node)
@@ -216,7 +219,9 @@ class _Verifier:
             self.check(dtype == "i64", f"{op} is {dtype}")
         elif op == "if_any":
             self.check(
-                len(args) == 3 and args[0].dtype == "bool" and args[1].dtype == args[2].dtype == dtype,
+                len(args) == 3
+                and args[0].dtype == "bool"
+                and args[1].dtype == args[2].dtype == dtype,
                 "if_any takes (bool, x, x)",
             )
         else:

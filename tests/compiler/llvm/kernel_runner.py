@@ -80,7 +80,9 @@ def check(
         actual = [guarded_copy(a) for a in arrays]
         call(code, actual, params, begin, end)
         for got, want, given in zip(actual, expected, arrays, strict=True):
-            assert_same(got, want, rtol, f"{kernel.name} on {target.vector_bits} bits, n={end}", given)
+            assert_same(
+                got, want, rtol, f"{kernel.name} on {target.vector_bits} bits, n={end}", given
+            )
     return expected
 
 

@@ -104,7 +104,9 @@ def test_strided_stores(step):
         b.store(y, b.add(b.mul(i, factor), base), b.load(x, i))
     kernel, codes = b.kernel("stores"), {}
     for size in SIZES[1:]:
-        check(kernel, [floats(size, "f64"), zeros(5 * size, "f64")], [size, 5], end=size, codes=codes)
+        check(
+            kernel, [floats(size, "f64"), zeros(5 * size, "f64")], [size, 5], end=size, codes=codes
+        )
 
 
 @pytest.mark.parametrize("index_dtype", ["i32", "i64", "u8"])
@@ -167,7 +169,9 @@ def test_masked_scalar_access():
 @pytest.mark.parametrize("combine", ["add", "mul", "max", "min", "and", "or", "xor"])
 @pytest.mark.parametrize("lanes", [1, 16, 64])
 def test_reductions(combine, lanes):
-    dtypes = ["i32", "u8", "bool"] if combine in ("and", "or", "xor") else ["f32", "f64", "i64", "u8"]
+    dtypes = (
+        ["i32", "u8", "bool"] if combine in ("and", "or", "xor") else ["f32", "f64", "i64", "u8"]
+    )
     for dtype in dtypes:
         b = Builder()
         x, y = b.input("x", dtype), b.output("y", dtype)
@@ -177,7 +181,7 @@ def test_reductions(combine, lanes):
             b.store(y, r, b.reduce([n], lambda j: b.load(x, at(j)), combine, lanes=lanes))
         kernel, codes = b.kernel(combine), {}
         for size in {*SIZES, 5 * lanes + 3}:
-            x = (rng.integers(0, 5, 3 * size) if dtype != "bool" else rng.random(3 * size) < 0.7)
+            x = rng.integers(0, 5, 3 * size) if dtype != "bool" else rng.random(3 * size) < 0.7
             x = x.astype(NUMPY_DTYPES[dtype])  # small integers: exact in any order
             if combine == "mul":
                 x = np.where(rng.random(3 * size) < 0.9, 1, x).astype(x.dtype)
@@ -298,7 +302,9 @@ def test_iota_values_and_index_arithmetic():
         row, column = b.div(i, columns), b.rem(i, columns)
         value = b.convert(b.convert(b.add(b.mul(i, 3), 1), "i32"), "f32")
         b.store(y, i, b.add(value, b.convert(row, "f32")))
-        b.store(z, i, b.add(b.mul(column, column), b.select(b.eq(i, 5), b.index(-1), b.mul(i, columns))))
+        b.store(
+            z, i, b.add(b.mul(column, column), b.select(b.eq(i, 5), b.index(-1), b.mul(i, columns)))
+        )
     kernel, codes = b.kernel("iota"), {}
     for size in SIZES:
         for columns in (1, 3, 16, 100):
@@ -330,7 +336,9 @@ def test_i64_arithmetic_wraps():
         value = b.add(b.mul(b.load(x, i), 3), b.add(i, (1 << 63) - 10))
         b.store(y, i, value)
         b.store(z, i, b.lt(b.add(b.load(x, 0), i), b.load(x, 1)))
-    big = np.array([(1 << 63) - 5, -(1 << 63) + 40, *rng.integers(-(1 << 62), 1 << 62, 60)], np.int64)
+    big = np.array(
+        [(1 << 63) - 5, -(1 << 63) + 40, *rng.integers(-(1 << 62), 1 << 62, 60)], np.int64
+    )
     with np.errstate(over="ignore"):
         check(b.kernel("wrap"), [big, zeros(62, "i64"), zeros(62, "bool")], end=62)
 
@@ -430,8 +438,12 @@ def test_if_any_runs_only_where_needed():
         v = b.load(x, i)
         shared = b.mul(b.load(scale, 0), 3.0)
         result = b.if_any(b.gt(v, 2.0), lambda: b.mul(b.sqrt(v), shared), b.add(v, 1.0))
-        uniform = b.if_any(b.gt(b.load(scale, 0), 0.0), lambda: b.sqrt(b.load(scale, 0)), b.load(scale, 0))
-        nested = b.if_any(b.lt(v, 0.0), lambda: b.if_any(b.lt(v, -1.0), lambda: b.neg(v), v), result)
+        uniform = b.if_any(
+            b.gt(b.load(scale, 0), 0.0), lambda: b.sqrt(b.load(scale, 0)), b.load(scale, 0)
+        )
+        nested = b.if_any(
+            b.lt(v, 0.0), lambda: b.if_any(b.lt(v, -1.0), lambda: b.neg(v), v), result
+        )
         b.store(y, i, b.add(nested, uniform))
     kernel, codes = b.kernel("if_any"), {}
     for size in SIZES:
@@ -483,3 +495,24 @@ def test_hoisting_never_reads_for_loops_that_do_not_run():
     kernel, codes = b.kernel("hoist"), {}
     for size in (0, 3, 20):
         check(kernel, [floats(min(1, size)), zeros(2 * size)], [size], end=2, codes=codes)
+
+
+@pytest.mark.parametrize("lanes", [1, 16])
+def test_many_uses_of_a_function_share_one_body(lanes):
+    """Twelve sines are one function and twelve calls, and give what single ones give."""
+    from jato.compiler.llvm.emit import emit_module
+
+    def kernel(uses):
+        b = Builder()
+        x, y = b.input("x", "f32"), b.output("y", "f32")
+        with b.for_("i", b.grid_begin(), b.grid_end(), lanes=lanes) as i:
+            for k in range(uses):
+                value = b.add(b.sin(b.add(b.load(x, i), float(k))), b.exp(b.const(2.0, "f32")))
+                b.store(y, b.add(b.mul(i, uses), k), value)
+        return b.kernel("sines")
+
+    text = emit_module([("k", kernel(12))], TARGETS[0])
+    assert text.count("@sin_f32") == 13 and "@exp_f32" not in text
+    assert "@sin_f32" not in emit_module([("k", kernel(3))], TARGETS[0])
+    x = np.concatenate([floats(30), [1e8, np.inf]]).astype(np.float32)
+    check(kernel(12), [x, zeros(12 * 32)], end=32, rtol=1e-6)

@@ -36,7 +36,14 @@ def samples(dtype: str, count: int, seed: int) -> np.ndarray:
     else:
         special = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, 1.5, 2.5, -2.5, 1e30, -1e30]
         special += [1e-40, 65504.0, 65520.0, 3.0e9, -3.0e9, 2.0**63, -(2.0**63), 2.0**31, 255.5]
-        special += [1e-8, 5.9604645e-08, 1.00390625, 1.01171875, 1.0 + 2**-11, 1.0 + 2**-11 + 2**-30]
+        special += [
+            1e-8,
+            5.9604645e-08,
+            1.00390625,
+            1.01171875,
+            1.0 + 2**-11,
+            1.0 + 2**-11 + 2**-30,
+        ]
         with np.errstate(all="ignore"):
             values = (rng.normal(size=count) * 10.0 ** rng.integers(-3, 6, count)).astype(kind)
     with np.errstate(all="ignore"):
@@ -72,7 +79,9 @@ def test_opcode(op):
 @pytest.mark.parametrize("source", SCALAR_DTYPES)
 def test_convert(source):
     for target in SCALAR_DTYPES:
-        kernel = unary_kernel(f"{source}_{target}", source, target, lambda b, x: b.convert(x, target), 1)
+        kernel = unary_kernel(
+            f"{source}_{target}", source, target, lambda b, x: b.convert(x, target), 1
+        )
         x = samples(source, 85, 3)
         check(kernel, [x, np.zeros(85, NUMPY_DTYPES[target])], end=85)
 

@@ -371,7 +371,7 @@ def _safe_division(code: Code, op: str, dtype: str, v: Sequence[str], lanes: int
 
 
 def _quotient(code: Code, dtype: str, x: str, y: str, lanes: int) -> str:
-    """Machines divide vectors of floats only: an f64 quotient of 32-bit integers truncates right."""
+    """Machines divide vectors of floats only; an f64 quotient of i32s truncates right."""
     kind, letter = type_of(dtype, lanes), "s" if dtype[0] == "i" else "u"
     if not lanes or BITS[dtype] > 32:
         return code.ins(f"{letter}div {kind} {x}, {y}")

@@ -115,7 +115,8 @@ def generate(text: str, target: Target) -> bytes:
             invariant(False, f"LLVM refuses the generated code: {error}")
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
-        return machine.emit_object(module)
+        code: bytes = machine.emit_object(module)
+    return code
 
 
 def assembly(kernels: Sequence[Kernel], target: Target | None = None) -> str:
@@ -126,7 +127,8 @@ def assembly(kernels: Sequence[Kernel], target: Target | None = None) -> str:
         machine = target_machine(target)
         module = llvm.parse_assembly(text, llvm.create_context())
         module.triple = machine.triple
-        return machine.emit_assembly(module)
+        listing: str = machine.emit_assembly(module)
+    return listing
 
 
 def load_object(packed: bytes, milliseconds: float = 0.0) -> list[CompiledKernel]:
@@ -174,6 +176,6 @@ class _EngineSymbols:
         self._engine = engine
 
     def __getitem__(self, name: str) -> int:
-        address = self._engine.get_function_address(name)
+        address = int(self._engine.get_function_address(name))
         invariant(address, f"no function {name} in the object")
         return address

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jato.base.errors import invariant
 from jato.compiler.llvm import instructions as ins
 from jato.compiler.llvm.instructions import Code, FunctionText
 from jato.compiler.llvm.values import Val, ValueEmitter, any_of
@@ -217,8 +216,8 @@ class MemoryEmitter(ValueEmitter):
         return code.ins(f"shufflevector {wide} {every}, {wide} poison, <{lanes} x i32> <{order}>")
 
     def _gather(
-        self, code: Code, buffer: Buffer, index_expr: Expr, index: Val, mask: str | None, other: str,
-        lanes: int,
+        self, code: Code, buffer: Buffer, index_expr: Expr, index: Val, mask: str | None,
+        other: str, lanes: int,
     ) -> str:  # fmt: skip
         scalar = ins.MEMORY_TYPE[buffer.dtype]
         kind = f"<{lanes} x {scalar}>"
@@ -388,9 +387,10 @@ class MemoryEmitter(ValueEmitter):
         for group in groups.values():
             for offset in sorted(group):
                 first, second = group[offset], group.get(offset + 1)
-                if second is not None and first not in self.pairs:
-                    if len(first.args) == 1 or first.args[2].attr == 0:
-                        self.pairs[first], self.pairs[second] = second, first
+                if second is None or first in self.pairs:
+                    continue
+                if len(first.args) == 1 or first.args[2].attr == 0:
+                    self.pairs[first], self.pairs[second] = second, first
 
 
 def call_void(code: Code, name: str, types: Sequence[str], operands: Sequence[str]) -> None:
@@ -429,7 +429,7 @@ def _terms(index: Expr) -> Expr | None:
 
 def _offset(index: Expr) -> int:
     if index.op == "const":
-        return index.attr
+        return int(index.attr)
     if index.op == "add" and index.args[1].op == "const":
-        return index.args[1].attr
+        return int(index.args[1].attr)
     return 0

@@ -105,9 +105,10 @@ def _cpu() -> tuple[str, set[str]]:
     except OSError:
         text = ""
     first = text.split("\n\n")[0]
-    fields = dict(
-        (part.strip() for part in line.split(":", 1)) for line in first.splitlines() if ":" in line
-    )
+    fields: dict[str, str] = {}
+    for line in first.splitlines():
+        name, _, value = line.partition(":")
+        fields[name.strip()] = value.strip()
     flags = fields.get("flags") or fields.get("Features")
     if flags:
         names = ("vendor_id", "cpu family", "model", "stepping", "model name", "CPU part")
