@@ -56,7 +56,7 @@ def make_cube():
 class TestCustomJVP:
     def test_values_and_derivatives(self, wrap):
         cube = make_cube()
-        f = lambda x: total(cube(x))  # noqa: E731
+        f = lambda x: total(cube(x))
         close(cube(X), X**3, 1e-4)
         close(jvp(wrap(cube), (X,), (X,))[1], 30 * X**3, 1e-4)
         close(grad(wrap(f))(X), 30 * X**2, 1e-4)
@@ -169,19 +169,19 @@ def make_product():
 class TestCustomVJP:
     def test_values_and_derivatives(self, wrap):
         product = make_product()
-        f = lambda x, y: total(product(x, y))  # noqa: E731
+        f = lambda x, y: total(product(x, y))
         close(product(X, X), X * X)
         close(grad(wrap(f), argnums=(0, 1))(X, 2 * X), (20 * X, 10 * X), 1e-4)
         close(wrap(grad(wrap(f)))(X, X), 10 * X, 1e-4)
-        square = lambda x: total(product(x, x))  # noqa: E731
+        square = lambda x: total(product(x, x))
         # the rules themselves are differentiated: d/dx 20 x
         close(jacrev(grad(wrap(square)))(X), 20 * np.eye(3, dtype=f32), 1e-4)
 
     def test_under_vmap(self, wrap):
         product = make_product()
-        f = lambda x, y: total(vmap(wrap(product), (0, None))(x, y))  # noqa: E731
+        f = lambda x, y: total(vmap(wrap(product), (0, None))(x, y))
         close(grad(f, argnums=(0, 1))(X, f32(2)), (np.full(3, 20, f32), 10 * X.sum()), 1e-4)
-        inner = lambda x: total(product(x, x))  # noqa: E731
+        inner = lambda x: total(product(x, x))
         close(vmap(grad(wrap(inner)))(M), 20 * M, 1e-4)
         close(wrap(vmap(vmap(grad(lambda x: product(x, x)))))(M), 20 * M, 1e-4)
 
@@ -220,7 +220,7 @@ class TestCustomVJP:
 
         with pytest.raises(AttributeError, match="custom_vjp function f has no derivative rules"):
             f(X, X)
-        run = lambda: grad(lambda x: total(f(x, X)))(X)  # noqa: E731
+        run = lambda: grad(lambda x: total(f(x, X)))(X)
         f.defvjp(lambda x, y: x, lambda kept, ct: (ct, ct))
         with pytest.raises(TypeError, match=r"forward rule .* must return \(result, residuals\)"):
             run()
@@ -271,7 +271,7 @@ class TestCheckpoint:
 
     def recomputed(self, policy):
         text = str(make_jaxpr(grad(checkpoint(self.function(ours), policy=policy)))(X))
-        forward, reverse = text.split("checkpoint[")[1:]
+        _forward, reverse = text.split("checkpoint[")[1:]
         return reverse.count(" sin "), reverse.count(" exp ")
 
     def test_policies(self):
@@ -304,7 +304,7 @@ class TestCheckpoint:
         close(aux, X)
 
     def test_captured_values(self):
-        f = lambda x: total(checkpoint(lambda y: ours.mul(ours.sin(x), y))(x))  # noqa: E731
+        f = lambda x: total(checkpoint(lambda y: ours.mul(ours.sin(x), y))(x))
         close(grad(f)(X), np.cos(X) * X + np.sin(X), 1e-4)
 
 

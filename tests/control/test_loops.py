@@ -67,7 +67,7 @@ def check_all(wrap, make, x, tolerance=1e-4, reverse=True):
     close(jacfwd(f)(x), jax.jacfwd(oracle)(x), tolerance)
     close(vmap(f)(batch), jax.vmap(oracle)(batch), tolerance)
     close(vmap(jacfwd(f))(batch), jax.vmap(jax.jacfwd(oracle))(batch), tolerance)
-    out, push = linearize(f, x)
+    _out, push = linearize(f, x)
     close(push(x), jax.jvp(oracle, (x,), (x,))[1], tolerance)
     if not reverse:
         return
@@ -213,7 +213,12 @@ def test_while_loop_messages():
 
 
 def test_weak_carry_takes_the_body_type(wrap):
-    close(wrap(lambda x: while_loop(lambda c: ours.lt(c, f32(5)), lambda c: ours.add(c, x), 0.0))(f32(2)), f32(6))
+    close(
+        wrap(lambda x: while_loop(lambda c: ours.lt(c, f32(5)), lambda c: ours.add(c, x), 0.0))(
+            f32(2)
+        ),
+        f32(6),
+    )
     carry, _ = scan(lambda c, a: (ours.add(c, a), None), 0.0, X)
     close(carry, X.sum())
 
@@ -243,9 +248,7 @@ def recurrent(lax):
 
 def reversed_scan(lax):
     def f(x):
-        last, ys = lax.scan(
-            lambda c, a: (lax.mul(c, a), lax.sin(c)), f32(1.3), x, reverse=True
-        )
+        last, ys = lax.scan(lambda c, a: (lax.mul(c, a), lax.sin(c)), f32(1.3), x, reverse=True)
         return lax.mul(last, total(lax, ys))
 
     return f
@@ -254,7 +257,9 @@ def reversed_scan(lax):
 def fori(lax):
     def f(x):
         def body(i, c):
-            scaled = lax.mul(c, lax.full((3,), lax.convert_element_type(i, np.dtype("float32")), f32))
+            scaled = lax.mul(
+                c, lax.full((3,), lax.convert_element_type(i, np.dtype("float32")), f32)
+            )
             return lax.add(lax.sin(scaled), x)
 
         return total(lax, lax.fori_loop(1, 4, body, x))
@@ -304,7 +309,7 @@ def test_scan_of_length_zero():
 
 
 def test_jacrev_of_scan():
-    f = lambda lax: lambda x: lax.scan(lambda c, a: (lax.mul(c, a), lax.sin(c)), f32(0.4), x)  # noqa: E731
+    f = lambda lax: lambda x: lax.scan(lambda c, a: (lax.mul(c, a), lax.sin(c)), f32(0.4), x)
     close(jacrev(f(MINE))(X), jax.jacrev(f(ORACLE))(X))
 
 
@@ -346,7 +351,7 @@ def test_dead_results_are_dropped():
 
 
 def test_scan_messages():
-    step = lambda c, a: (c, a)  # noqa: E731
+    step = lambda c, a: (c, a)
     with pytest.raises(ValueError, match="same leading axis, got .*'a'.*: 3, .*'b'.*: 4"):
         scan(step, 0.0, {"a": X, "b": M})
     with pytest.raises(ValueError, match="xs has no leaves, so length must be given"):
@@ -372,7 +377,9 @@ def test_disable_jit_runs_python():
 
     with disable_jit():
         found = scan(step, f32(1), X)
-        close(while_loop(lambda c: bool(ours.lt(c, f32(5))), lambda c: ours.add(c, c), f32(1)), f32(8))
+        close(
+            while_loop(lambda c: bool(ours.lt(c, f32(5))), lambda c: ours.add(c, c), f32(1)), f32(8)
+        )
         close(cond(True, lambda x: ours.neg(x), lambda x: x, X), -X)
     assert [np.asarray(c).shape for c in seen] == [()] * 3
     close(found, scan(step, f32(1), X))

@@ -111,7 +111,7 @@ def test_evaluate_and_consts():
 
 
 def test_eval_shape():
-    f = lambda p, n: {"out": total(p["x"]), "n": n}  # noqa: E731
+    f = lambda p, n: {"out": total(p["x"]), "n": n}
     found = eval_shape(f, {"x": ShapeDtypeStruct((3,), "float32")}, 2)
     assert found["out"] == ShapeDtypeStruct((), "float32")
     assert found["n"] == ShapeDtypeStruct((), "int32", weak_type=True)

@@ -113,7 +113,7 @@ def test_third_derivative():
 
 def test_perturbation_confusion():
     # d/dx [x * d/dy (x + y)] = 1, not 2
-    f = lambda x: ours.mul(x, grad(lambda y: ours.add(x, y))(f32(1)))  # noqa: E731
+    f = lambda x: ours.mul(x, grad(lambda y: ours.add(x, y))(f32(1)))
     assert float(grad(f)(f32(1))) == 1
 
 
@@ -129,12 +129,12 @@ def test_pytrees_argnums_and_aux():
     close(gs, np.sum(X * Y))
     assert aux["n"] == 3
     close(aux["y"], X * Y * 3)
-    assert not isinstance(aux["y"], type(None))
+
     close(grad(f, argnums=-2, has_aux=True)(*args)[0], X * 3)
 
 
 def test_keyword_arguments_are_passed_on():
-    f = lambda x, *, k: total(ours, ours.mul(x, k))  # noqa: E731
+    f = lambda x, *, k: total(ours, ours.mul(x, k))
     close(grad(f)(X, k=Y), Y)
 
 
@@ -146,7 +146,7 @@ def test_value_is_concrete_in_eager_grad():
 
     for value, slope in ((3.0, 6.0), (-3.0, -1.0)):
         # comparison operators come from the table of a higher layer: compare explicitly
-        g = lambda x: f_explicit(x)  # noqa: E731
+        g = lambda x: f_explicit(x)
 
         def f_explicit(x):
             return ours.mul(x, x) if bool(ours.gt(x, f32(0))) else ours.neg(x)
@@ -155,14 +155,14 @@ def test_value_is_concrete_in_eager_grad():
 
 
 def test_integers_and_float0():
-    f = lambda n, x: ours.mul(x, ours.convert_element_type(n, np.dtype("float32")))  # noqa: E731
+    f = lambda n, x: ours.mul(x, ours.convert_element_type(n, np.dtype("float32")))
     gn, gx = grad(f, argnums=(0, 1), allow_int=True)(3, 2.0)
     assert gn.dtype == dtypes.float0 and gn.shape == ()
     assert float(gx) == 3
-    out, pull = vjp(f, 3, f32(2))
+    _out, pull = vjp(f, 3, f32(2))
     assert pull(f32(1))[0].dtype == dtypes.float0
     tangent = np.zeros((), dtypes.float0)
-    primal, direction = jvp(f, (3, f32(2)), (tangent, f32(1)))
+    _primal, direction = jvp(f, (3, f32(2)), (tangent, f32(1)))
     assert float(direction) == 3
     index = jvp(lambda x: ours.gt(x, X), (X,), (Y,))
     assert index[1].dtype == dtypes.float0 and index[1].shape == (3,)
@@ -178,7 +178,7 @@ def test_unused_and_constant():
 def test_captured_values():
     outer = lambda x: total(
         ours, ours.mul(grad(lambda y: total(ours, ours.mul(ours.mul(x, y), y)))(Y), x)
-    )  # noqa: E731
+    )
     close(grad(outer)(X), 4 * X * Y)
 
 
@@ -199,8 +199,8 @@ def test_complex_convention(staged):
         jax.grad(holomorphic(theirs), holomorphic=True)(z),
         1e-4,
     )
-    f = lambda lax: lambda z: lax.mul(lax.conj(z), z)  # noqa: E731
-    out, pull = vjp(wrap(f(ours)), z)
+    f = lambda lax: lambda z: lax.mul(lax.conj(z), z)
+    _out, pull = vjp(wrap(f(ours)), z)
     close(pull(z), jax.vjp(f(theirs), z)[1](z), 1e-4)
     close(
         jacfwd(wrap(lambda z: ours.mul(z, z)), holomorphic=True)(z),
@@ -218,7 +218,7 @@ def test_jacobians_of_trees():
 
 
 def test_linear_transpose():
-    f = lambda x: ours.mul(ours.rev(x, (0,)), Y)  # noqa: E731
+    f = lambda x: ours.mul(ours.rev(x, (0,)), Y)
     (found,) = linear_transpose(f, X)(X)
     close(found, (X * Y)[::-1])
 

@@ -53,7 +53,7 @@ def test_prefixes_and_keywords():
     axes = ({"w": 1, "b": None}, 1)
 
     def run(mapper, lax):
-        g = lambda p, x, *, k: f(lax)({"w": p["w"], "b": lax.slice(p["b"], (0,), (3,))}, x, k=k)  # noqa: E731
+        g = lambda p, x, *, k: f(lax)({"w": p["w"], "b": lax.slice(p["b"], (0,), (3,))}, x, k=k)
         return mapper(g, in_axes=axes)(*args, k=np.tile(B[:, :1].T, (4, 1)))
 
     close(run(vmap, ours), run(jax.vmap, theirs))
@@ -70,7 +70,7 @@ def test_unmapped_result_is_broadcast_or_kept():
 
 
 def test_nested_and_axis_size():
-    f = lambda lax: lambda x, y: lax.mul(lax.sin(x), y)  # noqa: E731
+    f = lambda lax: lambda x, y: lax.mul(lax.sin(x), y)
     close(
         vmap(vmap(f(ours), (None, 0)), (0, None))(B[0], B[1]),
         jax.vmap(jax.vmap(f(theirs), (None, 0)), (0, None))(B[0], B[1]),
@@ -84,7 +84,7 @@ def test_zero_length():
 
 
 def test_unmapped_values_are_concrete():
-    f = lambda x, n: ours.mul(x, f32(float(n)))  # noqa: E731
+    f = lambda x, n: ours.mul(x, f32(float(n)))
     close(vmap(f, (0, None))(B, 3.0), B * 3)
 
 
@@ -128,8 +128,8 @@ def test_named_axis(staged):
     close(vmap(wrapped, axis_name="i", out_axes=None)(B[0]), B[0].mean())
     assert sizes[0] == {"i": 4}
     assert not STATE.axis_sizes
-    inner = lambda x: ours.mul(wrapped(x), x)  # noqa: E731
-    whole = lambda x: ours.reduce_sum(vmap(inner, axis_name="i")(x), axes=(0,))  # noqa: E731
+    inner = lambda x: ours.mul(wrapped(x), x)
+    whole = lambda x: ours.reduce_sum(vmap(inner, axis_name="i")(x), axes=(0,))
     close(grad(whole)(B[0]), 2 * B[0].sum() / 4 * np.ones(4, f32))
     nested = vmap(vmap(wrapped, axis_name="j"), axis_name="i", out_axes=None)
     close(nested(B), B.mean(0))
