@@ -1,4 +1,6 @@
-"""Every primitive compiled and run against its NumPy `reference`, on the samples of its family."""
+"""Compiled primitives that test_jit.py leaves out against `reference`: those without `lower`, which
+are loops and library calls of their own, and those on random keys, which NumPy cannot hold.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,12 @@ from jato.core.primitive import Primitive
 from jato.ops.random_bits import random_unwrap, random_wrap
 
 WORD = np.uint64(32)
+NAMES = [
+    name
+    for name in sorted(SAMPLES)
+    if type(Primitive.registry[name]).lower is Primitive.lower
+    or name.startswith(("random", "threefry"))
+]
 
 
 def to_array(x):
@@ -42,7 +50,7 @@ def x64():
     jato.config.update("jax_enable_x64", before)
 
 
-@pytest.mark.parametrize("name", sorted(SAMPLES))
+@pytest.mark.parametrize("name", NAMES)
 def test_compiled_against_reference(name):
     primitive = Primitive.registry[name]
     for sample in SAMPLES[name]:
@@ -55,7 +63,7 @@ def test_compiled_against_reference(name):
             founds, wants = [founds], [wants]
         for found, want in zip(founds, wants, strict=True):
             try:
-                same(to_numpy(found), np.asarray(want), sample.ulps)
+                same(to_numpy(found), np.asarray(want), sample.ulps, sample.signs)
             except AssertionError as error:
                 error.add_note(f"{name}: {sample!r}")
                 raise
