@@ -35,6 +35,8 @@ def public(static: Sequence[str] = ()) -> Callable[[_F], Any]:
         spec = JitSpec(fun, fun.__name__, positions, names, public=True)
         state = JitState(spec)
         function = _native.JitFunction(fun, state.cold, fun, positions, names, (), fun.__name__)
+        for attribute in ("__name__", "__qualname__", "__module__", "__doc__"):
+            setattr(function, attribute, getattr(fun, attribute))
         return remember(function, state)
 
     return decorate

@@ -11,18 +11,13 @@ import builtins
 import math
 from typing import Any
 
-import numpy as np
-
 from jato.base.dtypes import canonicalize, is_bool, is_complex
 from jato.base.errors import ShapeMismatchError
 from jato.base.lazy import LazyModule
-from jato.core.types import ArrayType
 from jato.jit.eager import public
 from jato.numpy.manipulation import hashable, moveaxis
 from jato.numpy.promote import (
-    as_array,
     as_operand,
-    broadcast_operands,
     common_shape,
     dtype_of,
     normalize_axes,
@@ -31,7 +26,6 @@ from jato.numpy.promote import (
     promote_dtypes,
     require_no_out,
     shape_of,
-    unary,
 )
 from jato.numpy.reductions import as_type
 from jato.ops import contract, elementwise, structural, window
@@ -642,4 +636,3 @@ def correlate(
     return _convolve("correlate", a, v, mode, preferred_element_type, False)
 
 
-_ = as_array, broadcast_operands, ArrayType, np, unary, _optimize

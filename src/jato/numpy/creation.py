@@ -14,12 +14,27 @@ import numpy as np
 
 from jato import _native
 from jato.base import dtypes
-from jato.base.dtypes import canonicalize, is_complex, is_floating, is_inexact, is_integer
-from jato.core.array import ArrayImpl, from_host, from_number, require_concrete, require_integer
-from jato.core.trace import Tracer, current_trace
+from jato.base.dtypes import (
+    canonicalize,
+    is_complex,
+    is_inexact,
+    is_integer,
+)
+from jato.core.array import (
+    ArrayImpl,
+    from_host,
+    from_number,
+    require_concrete,
+    require_integer,
+)
+from jato.core.trace import Tracer
 from jato.jit.eager import public
-from jato.numpy.elementwise import select
-from jato.numpy.manipulation import as_weak_array, broadcast_to, hashable, moveaxis, stack
+from jato.numpy.elementwise import select_where
+from jato.numpy.manipulation import (
+    broadcast_to,
+    moveaxis,
+    stack,
+)
 from jato.numpy.promote import (
     as_array,
     broadcast,
@@ -898,7 +913,7 @@ def diag(v: Any, k: int = 0) -> Any:
     column = structural.broadcasted_iota(np.int32, (size, size), 1)
     on = elementwise.eq(elementwise.add(row, np.int32(k)), column)
     values = structural.broadcast_in_dim(padded, (size, size), (1,))
-    return select(on, values, np.zeros((), dtype_of(v))[()])
+    return select_where(on, values, np.zeros((), dtype_of(v))[()])
 
 
 @public(static=("k",))
@@ -1094,4 +1109,3 @@ class _Concatenator:
 r_ = _Concatenator("r_", False)
 c_ = _Concatenator("c_", True)
 
-_ = current_trace, hashable, as_weak_array, is_floating

@@ -16,7 +16,6 @@ import numpy as np
 
 from jato.base import dtypes
 from jato.base.dtypes import is_bool, is_complex, is_floating, is_integer, is_unsigned
-from jato.core.types import type_of
 from jato.jit.eager import public
 from jato.numpy.promote import (
     as_array,
@@ -24,10 +23,8 @@ from jato.numpy.promote import (
     broadcast_operands,
     cast,
     dtype_of,
-    float_of,
     is_weak,
     promote,
-    promote_all,
     promote_float,
     require_no_out,
     shape_of,
@@ -219,7 +216,7 @@ def _integer_power_of_arrays(x: Any, y: Any) -> Any:
     base, exponent = x, y
     for _ in range(bits):
         odd = elementwise.ne(elementwise.bitwise_and(exponent, one), zero)
-        factor = select(odd, base, one)
+        factor = select_where(odd, base, one)
         result = factor if result is None else elementwise.mul(result, factor)
         base = elementwise.mul(base, base)
         exponent = elementwise.shift_right_logical(exponent, one)
@@ -227,10 +224,10 @@ def _integer_power_of_arrays(x: Any, y: Any) -> Any:
         return result
     # a negative power is 0, except that of 1 and -1
     unit = elementwise.eq(elementwise.abs(x), one)
-    return select(elementwise.bitwise_or(elementwise.ge(y, zero), unit), result, zero)
+    return select_where(elementwise.bitwise_or(elementwise.ge(y, zero), unit), result, zero)
 
 
-def select(condition: Any, x: Any, y: Any) -> Any:
+def select_where(condition: Any, x: Any, y: Any) -> Any:
     """x where condition, else y; x and y of one dtype.  Shapes are broadcast."""
     condition, x, y = broadcast_operands("where", (condition, x, y))
     shape = shape_of(condition) or shape_of(x) or shape_of(y)
@@ -397,7 +394,7 @@ def fmax(x1: Any, x2: Any) -> Any:
     Array([1., 0.], dtype=float32)
     """
     x1, x2 = promote("fmax", x1, x2)
-    return select(elementwise.bitwise_or(elementwise.gt(x1, x2), is_nan(x2)), x1, x2)
+    return select_where(elementwise.bitwise_or(elementwise.gt(x1, x2), is_nan(x2)), x1, x2)
 
 
 @public()
@@ -409,7 +406,7 @@ def fmin(x1: Any, x2: Any) -> Any:
     Array([0., 0.], dtype=float32)
     """
     x1, x2 = promote("fmin", x1, x2)
-    return select(elementwise.bitwise_or(elementwise.lt(x1, x2), is_nan(x2)), x1, x2)
+    return select_where(elementwise.bitwise_or(elementwise.lt(x1, x2), is_nan(x2)), x1, x2)
 
 
 @public()
@@ -779,7 +776,7 @@ def _rounding(operation: Any) -> Any:
 
 def _to_zero(x: Any) -> Any:
     down = elementwise.lt(x, _number(x, 0))
-    return select(down, elementwise.ceil(x), elementwise.floor(x))
+    return select_where(down, elementwise.ceil(x), elementwise.floor(x))
 
 
 def _round_even(x: Any) -> Any:
@@ -826,7 +823,7 @@ def _round_float(x: Any, decimals: int) -> Any:
     y = convert.convert_element_type(y, dtype, is_weak(x)) if narrow else y
     # beyond 10**decimals of its precision a number is its own rounding; the factor may overflow
     finite = elementwise.is_finite(y)
-    return select(finite, y, x)
+    return select_where(finite, y, x)
 
 
 @public(static=("decimals",))
@@ -898,7 +895,7 @@ def copysign(x1: Any, x2: Any, /) -> Any:
     if is_complex(dtype_of(x1)):
         raise TypeError("copysign: not defined for complex numbers")
     magnitude = elementwise.abs(x1)
-    return select(_sign_bit(x2), elementwise.neg(magnitude), magnitude)
+    return select_where(_sign_bit(x2), elementwise.neg(magnitude), magnitude)
 
 
 @public()
@@ -911,9 +908,9 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
     """
     x1, x2 = promote_float("heaviside", x1, x2)
     zero = _number(x1, 0)
-    step = select(elementwise.lt(x1, zero), _number(x1, 0), _number(x1, 1))
-    step = select(is_nan(x1), x1, step)
-    return select(elementwise.eq(x1, zero), x2, step)
+    step = select_where(elementwise.lt(x1, zero), _number(x1, 0), _number(x1, 1))
+    step = select_where(is_nan(x1), x1, step)
+    return select_where(elementwise.eq(x1, zero), x2, step)
 
 
 @public()
@@ -938,7 +935,7 @@ def spacing(x: Any, /) -> Any:
     x = unary_float("spacing", x)
     if is_complex(dtype_of(x)):
         raise TypeError("spacing: not defined for complex numbers")
-    away = select(_sign_bit(x), _number(x, -np.inf), _number(x, np.inf))
+    away = select_where(_sign_bit(x), _number(x, -np.inf), _number(x, np.inf))
     return elementwise.sub(elementwise.nextafter(*broadcast_operands("spacing", (x, away))), x)
 
 
@@ -953,7 +950,7 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
     require_no_out("modf", out)
     x = unary_float("modf", x)
     whole = _to_zero(x)
-    fraction = select(_is_inf(x), _number(x, 0), elementwise.sub(x, whole))
+    fraction = select_where(_is_inf(x), _number(x, 0), elementwise.sub(x, whole))
     return copysign(fraction, x), whole
 
 
@@ -974,7 +971,7 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     # a subnormal number is scaled to a normal one first
     small = elementwise.lt(elementwise.abs(x), _number(x, info.tiny))
     up = info.nmant + 2
-    scaled = select(small, elementwise.mul(x, _number(x, 2.0**up)), x)
+    scaled = select_where(small, elementwise.mul(x, _number(x, 2.0**up)), x)
     bits = convert.bitcast_convert_type(as_array("frexp", scaled), integer)
     field = (1 << info.nexp) - 1
     exponent = elementwise.bitwise_and(
@@ -986,12 +983,12 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
         elementwise.bitwise_or(cleared, integer.type(bias << info.nmant)), dtype
     )
     exponent = convert.convert_element_type(exponent, np.int32)
-    shift = select(small, np.int32(bias + up), np.int32(bias))
+    shift = select_where(small, np.int32(bias + up), np.int32(bias))
     exponent = elementwise.sub(exponent, shift)
     special = elementwise.bitwise_or(
         elementwise.bitwise_not(elementwise.is_finite(x)), elementwise.eq(x, _number(x, 0))
     )
-    return select(special, x, mantissa), select(special, np.int32(0), exponent)
+    return select_where(special, x, mantissa), select_where(special, np.int32(0), exponent)
 
 
 def finfo_of(dtype: Any) -> Any:

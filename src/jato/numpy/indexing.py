@@ -29,11 +29,19 @@ import numpy as np
 
 from jato.base import dtypes
 from jato.base.errors import NonConcreteBooleanIndexError, ShapeMismatchError
-from jato.core.array import ArrayImpl, concrete, from_host
+from jato.core.array import ArrayImpl, from_host
 from jato.core.trace import Tracer, current_trace
 from jato.jit.eager import public
-from jato.numpy.elementwise import select
-from jato.numpy.promote import as_array, as_operand, broadcast, cast, common_shape, dtype_of, join_types
+from jato.numpy.elementwise import select_where
+from jato.numpy.promote import (
+    as_array,
+    as_operand,
+    broadcast,
+    cast,
+    common_shape,
+    dtype_of,
+    join_types,
+)
 from jato.ops import convert, elementwise, indexing, structural
 
 _NEW_AXIS = -1
@@ -393,7 +401,7 @@ def _from_end(value: Any, size: int) -> Any:
     if np.iinfo(dtype).max < size:
         value, dtype = convert.convert_element_type(value, np.int32), np.dtype(np.int32)
     shifted = elementwise.add(value, dtype.type(size))
-    return select(elementwise.lt(value, dtype.type(0)), shifted, value)
+    return select_where(elementwise.lt(value, dtype.type(0)), shifted, value)
 
 
 def _in_bounds(index: Index, starts: list[Any]) -> Any:
@@ -533,7 +541,7 @@ def read(
     if mode == "fill" and index.dynamic:
         inside = _in_bounds(index, where)
         if inside is not None:
-            x = select(inside, x, _fill_of(dtype_of(x), fill_value))
+            x = select_where(inside, x, _fill_of(dtype_of(x), fill_value))
     return x
 
 
@@ -685,7 +693,7 @@ def write(
         inside = _in_bounds(index, where) if mode == "fill" else None
         if inside is not None:
             # a window that is out of bounds is clamped: writing back what was there drops it
-            updated = select(inside, updated, window)
+            updated = select_where(inside, updated, window)
         cut = indexing.dynamic_update_slice(cut, updated, where, allow_negative_indices=False)
     else:
         cut = updated
@@ -727,7 +735,7 @@ def _write_masked(x: Any, mask: Any, y: Any, operation: str) -> Any:
     extra = len(x.shape) - len(mask.shape)
     mask = structural.broadcast_in_dim(mask, x.shape, tuple(range(len(mask.shape)))) if extra else mask
     y = _as_update(y, x, ())
-    return select(mask, _COMBINE[operation](x, broadcast(y, x.shape)), x)
+    return select_where(mask, _COMBINE[operation](x, broadcast(y, x.shape)), x)
 
 
 class IndexUpdateHelper:
@@ -1099,4 +1107,3 @@ def _broadcast(x: Any, shape: tuple[int, ...]) -> Any:
     return broadcast(x, shape)
 
 
-_ = concrete

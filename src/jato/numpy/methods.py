@@ -15,7 +15,14 @@ import numpy as np
 
 from jato import _native
 from jato.base import dtypes
-from jato.core.array import Array, ArrayImpl, array_format, array_repr, array_str, require_concrete
+from jato.core.array import (
+    Array,
+    ArrayImpl,
+    array_format,
+    array_repr,
+    array_str,
+    require_concrete,
+)
 from jato.core.trace import Tracer, install_operators
 from jato.jit.eager import public
 from jato.numpy import (

@@ -22,7 +22,6 @@ import numpy as np
 from jato.base import dtypes
 from jato.base.dtypes import canonicalize, code_of
 from jato.base.errors import ShapeMismatchError
-from jato.core.types import type_of
 from jato.ops import convert, structural
 
 _BOOL, _FIRST_INEXACT, _LAST_INEXACT = 0, 9, 14

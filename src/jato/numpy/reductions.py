@@ -26,7 +26,7 @@ from jato.base.dtypes import (
     is_unsigned,
 )
 from jato.jit.eager import public
-from jato.numpy.elementwise import as_bool, equal, is_nan, select
+from jato.numpy.elementwise import as_bool, equal, is_nan, select_where
 from jato.numpy.promote import (
     as_array,
     broadcast,
@@ -64,7 +64,7 @@ def keep_axes(result: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any
 def _masked(function: str, a: Any, where: Any, identity: Any) -> Any:
     """`a` with the identity where the mask is false; broadcast to the mask if that is larger."""
     where = as_bool(as_array(function, where, "where"))
-    return select(where, a, np.asarray(identity, dtype_of(a))[()])
+    return select_where(where, a, np.asarray(identity, dtype_of(a))[()])
 
 
 def _reduce(
@@ -720,7 +720,7 @@ def _without_nan(function: str, a: Any, value: Any) -> tuple[Any, Any]:
     if not is_inexact(dtype_of(a)):
         return a, None
     mask = is_nan(a)
-    return select(mask, np.asarray(value, dtype_of(a))[()], a), mask
+    return select_where(mask, np.asarray(value, dtype_of(a))[()], a), mask
 
 
 @public(static=_STATIC)
@@ -770,7 +770,7 @@ def _nan_extremum(
     if mask is None or initial is not None:
         return result
     nothing = all(mask, axis, None, keepdims)
-    return select(nothing, np.asarray(math.nan, dtype_of(a))[()], result)
+    return select_where(nothing, np.asarray(math.nan, dtype_of(a))[()], result)
 
 
 @public(static=_STATIC)
@@ -816,7 +816,7 @@ def _nan_arg(function: str, a: Any, axis: Any, keepdims: bool, value: float, ope
     result = _arg_extremum(function, a, axis, keepdims, operation)
     if mask is None:
         return result
-    return select(all(mask, axis, None, keepdims), np.asarray(-1, dtype_of(result))[()], result)
+    return select_where(all(mask, axis, None, keepdims), np.asarray(-1, dtype_of(result))[()], result)
 
 
 @public(static=("axis", "keepdims"))

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from jato.base.dtypes import canonicalize, is_bool, is_complex, is_floating, is_integer
+from jato.base.dtypes import canonicalize, is_complex, is_floating, is_integer
 from jato.base.errors import ConcretizationTypeError
 from jato.core.array import concrete, from_host
 from jato.jit.eager import public
 from jato.numpy.elementwise import as_bool, is_nan
-from jato.numpy.elementwise import select as select_values
+from jato.numpy.elementwise import select_where as select_values
 from jato.numpy.indexing import getitem_of, take
-from jato.numpy.manipulation import moveaxis, ravel
+from jato.numpy.manipulation import ravel
 from jato.numpy.promote import (
     as_array,
     as_operand,
@@ -596,4 +596,3 @@ def _ravel_indices(parts: tuple[Any, ...], sizes: Any, mode: str, order: str, dt
     return total
 
 
-_ = is_bool, moveaxis

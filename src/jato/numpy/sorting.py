@@ -13,9 +13,14 @@ import numpy as np
 
 from jato.base.dtypes import canonicalize, is_complex, is_floating
 from jato.jit.eager import public
-from jato.numpy.elementwise import is_nan, select
 from jato.numpy.manipulation import as_weak_array, moveaxis, sequence_items
-from jato.numpy.promote import as_array, broadcast, common_shape, dtype_of, normalize_axis
+from jato.numpy.promote import (
+    as_array,
+    broadcast,
+    common_shape,
+    dtype_of,
+    normalize_axis,
+)
 from jato.numpy.reductions import as_type
 from jato.ops import elementwise, structural
 from jato.ops import sort as sort_ops
@@ -181,4 +186,3 @@ def top_k(a: Any, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: b
     return structural.slice(values, starts, limits), structural.slice(indices, starts, limits)
 
 
-_ = is_nan, select

@@ -12,7 +12,7 @@ import numpy as np
 
 from jato.base.dtypes import is_complex, is_floating
 from jato.jit.eager import public
-from jato.numpy.elementwise import finfo_of, select, unary_function
+from jato.numpy.elementwise import finfo_of, select_where, unary_function
 from jato.numpy.promote import (
     as_array,
     broadcast_operands,
@@ -175,9 +175,9 @@ def _sinc(x: Any) -> Any:
     zero = elementwise.eq(x, _number(x, 0))
     angle = elementwise.mul(x, _number(x, math.pi))
     # near zero the series keeps the derivatives right: sin(t)/t = 1 - t^2/6 + ...
-    safe = select(zero, _number(x, 1), angle)
+    safe = select_where(zero, _number(x, 1), angle)
     series = elementwise.sub(_number(x, 1), elementwise.div(elementwise.square(angle), _number(x, 6)))
-    return select(zero, series, elementwise.div(elementwise.sin(safe), safe))
+    return select_where(zero, series, elementwise.div(elementwise.sin(safe), safe))
 
 
 sinc = _float_function(
@@ -193,18 +193,18 @@ def _log_add(name: str, x: Any, y: Any, power: Any, log1p_of: Any) -> Any:
     """log(exp(x) + exp(y)) = max + log1p(exp(-|x - y|)); equal infinities are their own sum."""
     x, y = promote_float(name, x, y)
     if is_complex(dtype_of(x)):
-        larger = select(elementwise.ge(elementwise.real(x), elementwise.real(y)), x, y)
-        smaller = select(elementwise.ge(elementwise.real(x), elementwise.real(y)), y, x)
+        larger = select_where(elementwise.ge(elementwise.real(x), elementwise.real(y)), x, y)
+        smaller = select_where(elementwise.ge(elementwise.real(x), elementwise.real(y)), y, x)
         difference = elementwise.sub(smaller, larger)
         same = elementwise.eq(x, y)
-        difference = select(same, _number(difference, 0), difference)
+        difference = select_where(same, _number(difference, 0), difference)
         return elementwise.add(larger, log1p_of(power(difference)))
     larger = elementwise.max(x, y)
     difference = elementwise.sub(x, y)
     distance = elementwise.neg(elementwise.abs(difference))
     result = elementwise.add(larger, log1p_of(power(distance)))
     # inf - inf is nan: there the sum of the operands is the answer, and nan stays nan
-    return select(elementwise.ne(difference, difference), elementwise.add(x, y), result)
+    return select_where(elementwise.ne(difference, difference), elementwise.add(x, y), result)
 
 
 @public()
@@ -287,5 +287,5 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         (elementwise.eq(x, _number(x, np.inf)), high),
         (elementwise.eq(x, _number(x, -np.inf)), low),
     ):
-        x = select(condition, _as_dtype_of(x, value), x)
+        x = select_where(condition, _as_dtype_of(x, value), x)
     return x
