@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jato.base import observe
+from jato.base.caches import weakly_cached
 from jato.base.errors import MissingRule
 from jato.compiler import kernel_cache
 from jato.compiler.fusion.partition import Group, partition
@@ -56,13 +57,9 @@ class Program:
 def compile_graph(graph: Graph, donated: Sequence[int] = ()) -> Program:
     """Compiles a graph; `donated`: positions of inputs whose memory outputs may take over."""
     clock = _Clock()
-    graph = _passed("inline", inline(graph))
-    graph = _passed("simplify", simplify(graph))
-    graph = _passed("contractions", canonical_contractions(graph))
-    graph = _passed("simplify", simplify(graph))
-    graph = _passed("literals", materialize_literals(graph))
+    graph = optimize(graph)
     clock.lap("graph")
-    context = PlanContext(kernel_cache.vector_bytes())
+    context = PlanContext(kernel_cache.vector_bytes(), plan_steps, optimize_once)
     plan_steps(graph, context)
     fuse_epilogues(context)
     clock.lap("schedule")
@@ -85,6 +82,21 @@ def compile_graph(graph: Graph, donated: Sequence[int] = ()) -> Program:
         len(nests) - codes.compiled,
         clock.laps,
     )
+
+
+def optimize(graph: Graph) -> Graph:
+    """The graph passes, in order."""
+    graph = _passed("inline", inline(graph))
+    graph = _passed("simplify", simplify(graph))
+    graph = _passed("contractions", canonical_contractions(graph))
+    graph = _passed("simplify", simplify(graph))
+    return _passed("literals", materialize_literals(graph))
+
+
+@weakly_cached()
+def optimize_once(graph: Graph) -> Graph:
+    """`optimize` for graphs inside of loops and branches, which several plans may share."""
+    return optimize(graph)
 
 
 def plan_steps(graph: Graph, context: PlanContext) -> None:

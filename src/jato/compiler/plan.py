@@ -11,7 +11,8 @@ compiled while planning; kernels are collected, compiled together, and then the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +20,7 @@ from jato import _native
 from jato.base.errors import invariant
 from jato.compiler.loops.schedule import LoopNest
 from jato.compiler.memory import Lifetime, OutputWrite, assign_donations, assign_offsets
-from jato.core.graph import Graph, Literal, Var
+from jato.core.graph import Atom, Graph, Literal, Node, Var
 
 
 @dataclass(eq=False)
@@ -69,25 +70,177 @@ class Copy:
     target: Var
 
 
-Step = Launch | Library | Host | View | Copy
+@dataclass(eq=False)
+class Slice:
+    """`target` is the part of `base` at offset + iteration * stride bytes (of the inner loop)."""
+
+    target: Var
+    base: Var
+    offset: int
+    stride: int
+
+
+@dataclass(eq=False)
+class Swap:
+    """Exchanges the memory of two temporaries: the carry of a loop and its next value."""
+
+    first: Var
+    second: Var
+
+
+@dataclass(eq=False)
+class Repeat:
+    """Runs `body` `count` times, or while the bool `predicate` holds (the body renews it)."""
+
+    body: list[Step]
+    count: int = -1
+    predicate: Var | None = None
+    iteration: Var | None = None  # a 0-d int32 array that receives the iteration number
+
+
+@dataclass(eq=False)
+class Choose:
+    """Runs the case that the int32 `index` names, clamped."""
+
+    index: Var
+    cases: list[list[Step]]
+
+
+Step = Launch | Library | Host | View | Copy | Slice | Swap | Repeat | Choose
+
+# What an endless loop is taken to cost, in iterations.
+UNKNOWN_COUNT = 1000
 
 
 @dataclass(eq=False)
 class PlanContext:
-    """Collects the steps of a program."""
+    """Collects the steps of a program; what `plan` rules are given.
+
+    plan_graph(graph, context)   plans an optimized graph into the current block
+    optimize(graph)              the graph passes
+    """
 
     vector_bytes: int
+    plan_graph: Callable[[Graph, PlanContext], None]
+    optimize: Callable[[Graph], Graph]
     steps: list[Step] = field(default_factory=list)
+    constants: list[tuple[Var, Any]] = field(default_factory=list)
+
+    # ---- steps
 
     def launch(self, nest: LoopNest) -> None:
         written = set(nest.outputs)
         reads = [v for v in nest.arguments if v not in written]
         self.steps.append(Launch(nest, reads, list(nest.outputs)))
 
+    def copy(self, source: Atom, target: Var) -> None:
+        self.steps.append(Copy(self.in_memory(source), target))
+
+    def in_memory(self, atom: Atom) -> Var:
+        """The atom as an array: a literal becomes a constant."""
+        if isinstance(atom, Var):
+            return atom
+        var = Var(atom.aval)
+        self.constants.append((var, literal_array(atom)))
+        return var
+
+    def assign(self, value: Atom, target: Var) -> None:
+        """Makes `target`, an array that this block has not used yet, hold `value`.
+
+        What the block computes is computed right there; anything else is copied."""
+        made = self.produced(value)
+        if made is None or made is target:
+            if made is None:
+                self.copy(value, target)
+            return
+        self.steps.append(View(target, made))
+
+    def produced(self, value: Atom) -> Var | None:
+        """The array behind a value (through views), if a step of this block writes it afresh."""
+        if not isinstance(value, Var):
+            return None
+        views = {s.target: s.source for s in self.steps if isinstance(s, View)}
+        while value in views:
+            value = views[value]
+        for step in self.steps:
+            if isinstance(step, (Launch, Library, Host, Copy)) and value in writes_of(step):
+                return value
+        return None
+
+    # ---- graphs, loops, branches
+
+    def run(self, graph: Graph, operands: Sequence[Atom]) -> list[Atom]:
+        """Plans a graph (without consts) on these operands; its results."""
+        body = instantiate(self.optimize(graph), operands)
+        self.constants += zip(body.constvars, body.consts, strict=True)
+        self.plan_graph(body, self)
+        return list(body.outputs)
+
+    @contextmanager
+    def block(self) -> Iterator[list[Step]]:
+        """Steps added inside go to a list of their own."""
+        outer, self.steps = self.steps, []
+        try:
+            yield self.steps
+        finally:
+            self.steps = outer
+
+    def carry(self, pairs: Sequence[tuple[Var, Atom]]) -> None:
+        """At the end of a loop's body: each carry takes its next value, all at once."""
+        ready: list[tuple[Var, Var]] = []
+        taken: set[Var] = set()
+        for state, following in pairs:
+            if following is state:
+                continue
+            made = self.produced(following)
+            if made is None or made in taken:
+                made = Var(state.aval)
+                self.copy(following, made)
+            taken.add(made)
+            ready.append((state, made))
+        self.steps += [Swap(state, made) for state, made in ready]
+
     def nests(self) -> list[LoopNest]:
-        found = [s.nest for s in self.steps if isinstance(s, Launch)]
-        found += [s.epilogue for s in self.steps if isinstance(s, Library) and s.epilogue]
+        found: list[LoopNest] = []
+        for step in all_steps(self.steps):
+            if isinstance(step, Launch):
+                found.append(step.nest)
+            elif isinstance(step, Library) and step.epilogue is not None:
+                found.append(step.epilogue)
         return found
+
+
+def all_steps(steps: Sequence[Step]) -> Iterator[Step]:
+    """Every step, those of loops and branches after the loop or branch itself."""
+    for step in steps:
+        yield step
+        for block in blocks_of(step):
+            yield from all_steps(block)
+
+
+def blocks_of(step: Step) -> list[list[Step]]:
+    if isinstance(step, Repeat):
+        return [step.body]
+    return step.cases if isinstance(step, Choose) else []
+
+
+def instantiate(graph: Graph, operands: Sequence[Atom]) -> Graph:
+    """A copy of the graph with operands for its inputs and fresh variables for its values."""
+    env: dict[Var, Atom] = dict(zip(graph.inputs, operands, strict=True))
+    constvars = [Var(v.aval) for v in graph.constvars]
+    env.update(zip(graph.constvars, constvars, strict=True))
+
+    def read(atom: Atom) -> Atom:
+        return env[atom] if isinstance(atom, Var) else atom
+
+    nodes = []
+    for node in graph.nodes:
+        outs = [Var(v.aval) for v in node.outputs]
+        nodes.append(Node(node.primitive, map(read, node.inputs), outs, node.params, node.frame))  # type: ignore[arg-type]
+        env.update(zip(node.outputs, outs, strict=True))
+    given = [v for v in operands if isinstance(v, Var)]
+    outputs = [read(a) for a in graph.outputs]
+    return Graph(list(dict.fromkeys(given)), nodes, outputs, constvars, graph.consts, graph.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,13 +273,16 @@ class _Assembler:
     ):
         self.graph = graph
         self.steps = context.steps
+        self.constants = [
+            *zip(graph.constvars, graph.consts, strict=True), *context.constants
+        ]  # fmt: skip
         self.uses = uses
         self.donated = [graph.inputs[i] for i in donated]
         self.builder = _native.ExecutableBuilder()
         self.slots: dict[Var, int] = {}
         # the variable whose memory a view shares
         self.roots: dict[Var, Var] = {
-            s.target: s.source for s in self.steps if isinstance(s, View)
+            s.target: s.source for s in all_steps(self.steps) if isinstance(s, View)
         }
 
     def root(self, var: Var) -> Var:
@@ -135,16 +291,17 @@ class _Assembler:
         return var
 
     def build(self, keep_alive: Any) -> Any:
-        graph, builder = self.graph, self.builder
-        for var in graph.inputs:
+        builder = self.builder
+        for var in self.graph.inputs:
             self.slots[var] = builder.input(var.aval)
-        for var, value in zip(graph.constvars, graph.consts, strict=True):
+        for var, value in self.constants:
             self.slots[var] = builder.constant(value)
+        for step in all_steps(self.steps):
+            if isinstance(step, Slice):
+                self.slots[step.target] = builder.view()
         self.declare_outputs()
         arena = self.declare_temporaries()
-        cost = 0.0
-        for step in self.steps:
-            cost += self.add(step)
+        cost = self.add_all(self.steps)
         return builder.finish(arena, cost, keep_alive)
 
     # ---- slots
@@ -153,7 +310,7 @@ class _Assembler:
         """Fresh outputs first come, first declared; repeated ones and inputs are aliases."""
         graph, builder = self.graph, self.builder
         inputs = {v: i for i, v in enumerate(graph.inputs)}
-        constants = {v: i for i, v in enumerate(graph.constvars)}
+        constants = {v: i for i, (v, _) in enumerate(self.constants)}
         take_over = self.donations()
         declared: dict[Var, int] = {}
         extra = len(constants)
@@ -184,42 +341,39 @@ class _Assembler:
         writes: list[OutputWrite] = []
         results = {self.root(a) for a in self.graph.outputs if isinstance(a, Var)}
         for i, step in enumerate(self.steps):
-            if isinstance(step, View):
-                continue
-            for v in _reads(step):
-                last_read[self.root(v)] = i
+            inner = [step, *(s for block in blocks_of(step) for s in all_steps(block))]
+            for s in inner:
+                for v in reads_of(s):
+                    last_read[self.root(v)] = i
             in_place = isinstance(step, Launch) and step.nest.in_place and len(step.writes) == 1
-            writes += [OutputWrite(v, i, in_place) for v in _writes(step) if v in results]
-        return assign_donations(self.donated, last_read, writes, results)
+            for s in inner:
+                writes += [
+                    OutputWrite(self.root(v), i, in_place)
+                    for v in writes_of(s)
+                    if self.root(v) in results
+                ]
+        first = {w.var: w for w in reversed(writes)}
+        return assign_donations(self.donated, last_read, list(first.values()), results)
 
     def declare_temporaries(self) -> int:
-        born: dict[Var, int] = {}
-        dies: dict[Var, int] = {}
-        for i, step in enumerate(self.steps):
-            if isinstance(step, View):
-                continue
-            for v in _writes(step):
-                root = self.root(v)
-                if root not in self.slots:
-                    born.setdefault(root, i)
-                    dies[root] = max(dies.get(root, i), i)
-            for v in _reads(step):
-                root = self.root(v)
-                if root in born:
-                    dies[root] = i
-        lifetimes = [Lifetime(v, v.aval.nbytes, born[v], dies[v]) for v in born]
-        offsets, arena = assign_offsets(lifetimes)
+        offsets, arena = assign_offsets(Lifetimes(self.root, self.slots).of(self.steps))
         for var, offset in offsets.items():
             self.slots[var] = self.builder.temp(offset)
         return arena
 
     def slot(self, var: Var) -> int:
-        found = self.slots.get(self.root(var))
-        invariant(found is not None, f"no memory was planned for {var}")
-        assert found is not None
+        root = self.root(var)
+        found = self.slots.get(root)
+        if found is None:
+            # nothing writes an array without elements
+            invariant(root.aval.size == 0, f"no memory was planned for {var}")
+            found = self.slots[root] = self.builder.temp(0)
         return found
 
     # ---- steps
+
+    def add_all(self, steps: Sequence[Step]) -> float:
+        return sum(self.add(step) for step in steps)
 
     def add(self, step: Step) -> float:
         """Adds a step; its estimated cost on one core."""
@@ -228,27 +382,60 @@ class _Assembler:
             return 0.0
         if isinstance(step, Launch):
             return self.add_launch(step.nest)
+        if isinstance(step, Library):
+            return self.add_library(step)
         if isinstance(step, Copy):
             nbytes = step.source.aval.nbytes
             builder.copy(self.slot(step.target), self.slot(step.source), nbytes)
             return nbytes * 0.05
-        if isinstance(step, Library):
-            slots = [self.slot(v) for v in (*step.reads, *step.writes)]
-            if step.epilogue is None:
-                builder.library(step.name, slots, step.params, step.cost_ns)
-                return step.cost_ns
-            nest = step.epilogue
-            use = self.uses[nest]
-            builder.tiled(
-                step.rows, step.grain, step.name, slots, step.params, use.address,
-                [self.slot(v) for v in nest.arguments], use.params, step.cost_ns, nest.step_ns,
-                use.scratch_bytes, nest.kernel.name, nest.bytes,
-            )  # fmt: skip
-            return step.cost_ns + nest.grid * nest.step_ns
+        if isinstance(step, Slice):
+            builder.slice(self.slot(step.target), self.slot(step.base), step.offset, step.stride)
+            return 1.0
+        if isinstance(step, Swap):
+            builder.swap(self.slot(step.first), self.slot(step.second))
+            return 1.0
+        if isinstance(step, Repeat):
+            return self.add_loop(step)
+        if isinstance(step, Choose):
+            builder.begin_branch(self.slot(step.index))
+            costs = []
+            for i, case in enumerate(step.cases):
+                if i:
+                    builder.next_case()
+                costs.append(self.add_all(case))
+            builder.end()
+            return max(costs)
         reads = [(self.slot(v), v.aval) for v in step.reads]
         writes = [(self.slot(v), v.aval) for v in step.writes]
         builder.host(_filling(step.function, len(reads)), reads, writes)
         return step.cost_ns
+
+    def add_loop(self, step: Repeat) -> float:
+        options: dict[str, Any] = {}
+        if step.predicate is not None:
+            options["predicate_slot"] = self.slot(step.predicate)
+        if step.iteration is not None:
+            options["iteration_slot"] = self.slot(step.iteration)
+            options["iteration_dtype"] = step.iteration.aval.dtype_code
+        self.builder.begin_loop(count=step.count, **options)
+        cost = self.add_all(step.body)
+        self.builder.end()
+        return cost * (step.count if step.count >= 0 else UNKNOWN_COUNT)
+
+    def add_library(self, step: Library) -> float:
+        builder = self.builder
+        slots = [self.slot(v) for v in (*step.reads, *step.writes)]
+        if step.epilogue is None:
+            builder.library(step.name, slots, step.params, step.cost_ns)
+            return step.cost_ns
+        nest = step.epilogue
+        use = self.uses[nest]
+        builder.tiled(
+            step.rows, step.grain, step.name, slots, step.params, use.address,
+            [self.slot(v) for v in nest.arguments], use.params, step.cost_ns, nest.step_ns,
+            use.scratch_bytes, nest.kernel.name, nest.bytes,
+        )  # fmt: skip
+        return step.cost_ns + nest.grid * nest.step_ns
 
     def add_launch(self, nest: LoopNest) -> float:
         if nest.grid == 0:
@@ -259,6 +446,67 @@ class _Assembler:
             nest.step_ns, use.scratch_bytes, nest.kernel.name, nest.bytes,
         )  # fmt: skip
         return nest.grid * nest.step_ns
+
+
+class Lifetimes:
+    """When temporaries are alive, by position of the steps in program order.
+
+    A value that a loop uses but does not make lives until the loop ends; the two sides of a swap
+    live as one, through the whole loop."""
+
+    def __init__(self, root: Callable[[Var], Var], placed: dict[Var, int]):
+        self.root = root
+        self.placed = placed
+        self.clock = 0
+        self.born: dict[Var, int] = {}
+        self.dies: dict[Var, int] = {}
+        self.swaps: list[tuple[Var, Var]] = []
+
+    def of(self, steps: Sequence[Step]) -> list[Lifetime]:
+        self.walk(steps)
+        for _ in range(2):  # a carry of nested loops is swapped in each of them
+            for pair in self.swaps:
+                first, last = min(map(self.born.__getitem__, pair)), max(
+                    map(self.dies.__getitem__, pair)
+                )
+                for v in pair:
+                    self.born[v], self.dies[v] = first, last
+        return [Lifetime(v, v.aval.nbytes, b, self.dies[v]) for v, b in self.born.items()]
+
+    def walk(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            self.clock += 1
+            if isinstance(step, View):
+                continue
+            for v in (*reads_of(step), *writes_of(step)):
+                self.touch(v)
+            if isinstance(step, Swap):
+                self.swaps.append((self.root(step.first), self.root(step.second)))
+            start = self.clock
+            for block in blocks_of(step):
+                self.walk(block)
+            if isinstance(step, (Repeat, Choose)):
+                self.clock += 1
+            if isinstance(step, Repeat):
+                inside = {
+                    self.root(v)
+                    for s in all_steps(step.body)
+                    if not isinstance(s, View)
+                    for v in (*reads_of(s), *writes_of(s))
+                }
+                swapped = {v for pair in self.swaps for v in pair}
+                for v in inside:
+                    if v in self.born and (self.born[v] < start or v in swapped):
+                        self.born[v] = min(self.born[v], start)
+                        self.dies[v] = self.clock
+                if step.predicate is not None:
+                    self.touch(step.predicate)
+
+    def touch(self, var: Var) -> None:
+        root = self.root(var)
+        if root not in self.placed:
+            self.born.setdefault(root, self.clock)
+            self.dies[root] = self.clock
 
 
 def _filling(function: Callable[..., Sequence[Any]], count: int) -> Callable[..., None]:
@@ -276,18 +524,30 @@ def literal_array(atom: Literal) -> Any:
     return _native.from_scalar(atom.value, atom.aval)
 
 
-def _reads(step: Step) -> list[Var]:
+def reads_of(step: Step) -> list[Var]:
     if isinstance(step, (View, Copy)):
         return [step.source]
+    if isinstance(step, Slice):
+        return [step.base]
+    if isinstance(step, Swap):
+        return [step.first, step.second]
+    if isinstance(step, Repeat):
+        return [] if step.predicate is None else [step.predicate]
+    if isinstance(step, Choose):
+        return [step.index]
     if isinstance(step, Library) and step.epilogue is not None:
         inner = [v for v in step.epilogue.arguments if v not in step.epilogue.outputs]
         return [*step.reads, *inner]
     return step.reads
 
 
-def _writes(step: Step) -> list[Var]:
+def writes_of(step: Step) -> list[Var]:
     if isinstance(step, (View, Copy)):
         return [step.target]
+    if isinstance(step, (Slice, Swap, Choose)):
+        return []
+    if isinstance(step, Repeat):
+        return [] if step.iteration is None else [step.iteration]
     if isinstance(step, Library) and step.epilogue is not None:
         return [*step.writes, *step.epilogue.outputs]
     return step.writes

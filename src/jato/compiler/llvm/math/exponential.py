@@ -88,9 +88,11 @@ def scaled_expm1(x: Value, shift: int) -> Value:
 
 
 def expm1(x: Value) -> Value:
-    """At half its size, so that 2^n does not overflow before the result does."""
+    """At half its size, so that 2^n does not overflow before the result does; x itself where half
+    of it might lose a bit.
+    """
     bounded = x.at_least(-SATURATION[x.dtype]).at_most(EXP_RANGE[x.dtype][1])
-    return (scaled_expm1(bounded, -1) * 2.0).copysign(x)
+    return where(abs(x) < 2.0**-60, x, scaled_expm1(bounded, -1) * 2.0)
 
 
 def logistic(x: Value) -> Value:

@@ -56,7 +56,7 @@ def pow_wide(a: Value, y: Value) -> Value:
 
 
 def pow_double(a: Value, y: Value) -> Value:
-    """|x|^y for f64."""
+    """|x|^y for f64, some 0.6 ULP."""
     log, log_low = log_in_two_parts(a)
     log = exact_ends(a, log)
     product, product_low = two_product(log, y)
@@ -67,9 +67,12 @@ def pow_double(a: Value, y: Value) -> Value:
     product = where(is_one, log, product)
     product = product.at_least(-800.0).at_most(800.0)
     bits, r, rest = reduce(product)
-    value = horner(r, coefficients.EXP["f64"])
-    value = value.fma(where(in_range, product_low + rest, 0.0), value)
-    return scale(value, bits)
+    # 1 + r + (r^2 ... + rest), rounded once: exact powers come out exact.
+    rest = where(in_range, product_low + rest, 0.0)
+    sum_high, sum_low = fast_two_sum(r.constant(1.0), r)
+    small = r * r * horner(r, coefficients.EXPM1["f64"])
+    small = rest.fma(sum_high + small, small)
+    return scale(sum_high + (sum_low + small), bits)
 
 
 def log_in_two_parts(a: Value) -> tuple[Value, Value]:
