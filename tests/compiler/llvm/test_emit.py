@@ -1,11 +1,16 @@
 """Loops, reductions, memory access and branches: compiled code against the interpreter."""
 
+import ctypes
+import threading
+import time
+
 import numpy as np
 import pytest
 from kernel_runner import TARGETS, call, check
 
 from jato.base.errors import InternalError
-from jato.compiler.llvm.link import compile_kernels
+from jato.compiler.llvm.emit import emit_module
+from jato.compiler.llvm.link import assembly, compile_kernels
 from jato.loopir.builder import Builder
 from jato.loopir.complex import Complex
 from jato.loopir.reference import NUMPY_DTYPES
@@ -385,10 +390,6 @@ def test_loop_with_a_condition_per_lane(lanes):
 
 
 def test_loop_stops_when_cancelled():
-    import ctypes
-    import threading
-    import time
-
     b = Builder()
     y = b.output("y", "i64")
     total = b.loop("j", 0, b.param(0), [b.index(1)], lambda j, c: [b.xor(b.mul(c[0], 3), j)])
@@ -500,7 +501,6 @@ def test_hoisting_never_reads_for_loops_that_do_not_run():
 @pytest.mark.parametrize("lanes", [1, 16])
 def test_many_uses_of_a_function_share_one_body(lanes):
     """Twelve sines are one function and twelve calls, and give what single ones give."""
-    from jato.compiler.llvm.emit import emit_module
 
     def kernel(uses):
         b = Builder()
@@ -516,3 +516,87 @@ def test_many_uses_of_a_function_share_one_body(lanes):
     assert "@sin_f32" not in emit_module([("k", kernel(3))], TARGETS[0])
     x = np.concatenate([floats(30), [1e8, np.inf]]).astype(np.float32)
     check(kernel(12), [x, zeros(12 * 32)], end=32, rtol=1e-6)
+
+
+# ---- what is not in the code: counted in the IR, so that nothing slows down unseen
+
+
+def loop_bodies(text: str) -> str:
+    """The lines of the innermost loop."""
+    start = text.rindex("\nloop")
+    return text[start : text.index("\ndone", start)]
+
+
+def ir_of(b: Builder) -> str:
+    return emit_module([("k", b.kernel("k"))], TARGETS[0])
+
+
+def test_invariants_leave_the_loop():
+    b = Builder()
+    x, s, y = b.input("x", "f32"), b.input("s", "f32"), b.output("y", "f32")
+    n = b.param(0, 0, 1 << 40)
+    with b.for_("r", b.grid_begin(), b.grid_end()) as r, b.for_("i", 0, n, lanes=W) as i:
+        factor = b.exp(b.mul(b.load(s, r), 3.0))
+        b.store(y, b.add(b.mul(r, n), i), b.mul(b.load(x, i), factor))
+    inner = loop_bodies(ir_of(b))
+    assert inner.count("load") == 1 and inner.count("fmul") == 1
+    assert "fma" not in inner and "mul i64" not in inner and "splat" not in inner
+    assert "insertelement" not in inner
+
+
+def test_equal_addresses_are_loaded_once():
+    b = Builder()
+    x, y = b.input("x", "f32"), b.output("y", "f32")
+    with b.for_("i", b.grid_begin(), b.grid_end(), lanes=W) as i:
+        left = b.load(x, b.add(b.add(i, 2), b.mul(i, 0)))
+        b.store(y, i, b.mul(left, b.load(x, b.add(2, i))))
+    assert loop_bodies(ir_of(b)).count("masked.load") == 1
+
+
+def test_complex_halves_share_one_load_and_one_store():
+    b = Builder()
+    x, y = b.input("x", "c64"), b.output("y", "c64")
+    with b.for_("i", b.grid_begin(), b.grid_end(), lanes=W) as i:
+        z = b.load(x, i)
+        b.store(y, i, Complex(z.im, z.re))
+    inner = loop_bodies(ir_of(b))
+    assert inner.count("masked.load") == 1 and inner.count("masked.store") == 1
+    assert "gather" not in inner and "scatter" not in inner
+
+
+def test_whole_groups_need_no_masks():
+    b = Builder()
+    x, y = b.input("x", "f32"), b.output("y", "f32")
+    with b.for_("r", b.grid_begin(), b.grid_end()) as r, b.for_("i", 0, 64, lanes=W) as i:
+        at = b.add(b.mul(r, 64), i)
+        b.store(y, at, b.load(x, at))
+    assert "masked" not in ir_of(b)
+    b = Builder()
+    x, y = b.input("x", "f32"), b.output("y", "f32")
+    with b.for_("r", b.grid_begin(), b.grid_end()) as r, b.for_("i", 0, 67, lanes=W) as i:
+        at = b.add(b.mul(r, 67), i)
+        b.store(y, at, b.load(x, at))
+    assert "masked" not in ir_of(b)  # the last group overlaps the one before
+
+
+def test_relu_is_one_instruction():
+    b = Builder()
+    x, y = b.input("x", "f32"), b.output("y", "f32")
+    with b.for_("i", b.grid_begin(), b.grid_end(), lanes=W) as i:
+        b.store(y, i, b.max(b.load(x, i), 0.0))
+    text = assembly([b.kernel("relu")], TARGETS[0])
+    if TARGETS[0].arch == "x86_64":
+        assert "vmaxps" in text and "unord" not in text
+
+
+def test_exact_products_are_not_contracted():
+    b = Builder()
+    x, y = b.input("x", "f32"), b.output("y", "f32")
+    with b.for_("i", b.grid_begin(), b.grid_end(), lanes=W) as i:
+        v = b.load(x, i)
+        with b.exact():
+            b.store(y, i, b.sub(b.mul(v, v), b.mul(v, 3.0)))
+    text = assembly([b.kernel("exact")], TARGETS[0])
+    assert "fmadd" not in text and "fmsub" not in text and "fnmadd" not in text
+    x = floats(100)
+    check(b.kernel("exact"), [x, zeros(100)], end=100)
