@@ -23,6 +23,7 @@ from jato.compiler.graph.literals import materialize_literals
 from jato.compiler.graph.simplify import simplify
 from jato.compiler.kernels.gemm import fuse_epilogues, plan_gemm
 from jato.compiler.kernels.host import plan_opaque
+from jato.compiler.kernels.register_loop import register_loop
 from jato.compiler.kernels.scan import plan_scan
 from jato.compiler.kernels.scatter import plan_scatter
 from jato.compiler.loops.generalize import generalize
@@ -59,7 +60,9 @@ def compile_graph(graph: Graph, donated: Sequence[int] = ()) -> Program:
     clock = _Clock()
     graph = optimize(graph)
     clock.lap("graph")
-    context = PlanContext(kernel_cache.vector_bytes(), plan_steps, optimize_once)
+    context = PlanContext(
+        kernel_cache.vector_bytes(), plan_steps, optimize_once, register_loop
+    )
     plan_steps(graph, context)
     fuse_epilogues(context)
     clock.lap("schedule")

@@ -18,9 +18,11 @@ from typing import Any
 
 from jato import _native
 from jato.base.errors import invariant
+from jato.compiler.kernels.register_loop import LoopOperands
 from jato.compiler.loops.schedule import LoopNest
 from jato.compiler.memory import Lifetime, OutputWrite, assign_donations, assign_offsets
 from jato.core.graph import Atom, Graph, Literal, Node, Var
+from jato.core.types import ArrayType
 
 
 @dataclass(eq=False)
@@ -123,6 +125,7 @@ class PlanContext:
     vector_bytes: int
     plan_graph: Callable[[Graph, PlanContext], None]
     optimize: Callable[[Graph], Graph]
+    register_loop: Callable[[LoopOperands, int], LoopNest | None]
     steps: list[Step] = field(default_factory=list)
     constants: list[tuple[Var, Any]] = field(default_factory=list)
 
@@ -185,6 +188,82 @@ class PlanContext:
         finally:
             self.steps = outer
 
+    def branch(self, index: Atom, graphs: Sequence[Graph], operands: Sequence[Atom], outs: Sequence[Var]) -> None:
+        """Runs one of the graphs on the operands; its results are `outs`."""
+        cases = []
+        for graph in graphs:
+            with self.block() as steps:
+                for value, out in zip(self.run(graph, operands), outs, strict=True):
+                    self.assign(value, out)
+            cases.append(steps)
+        self.steps.append(Choose(self.in_memory(index), cases))
+
+    def loop(
+        self,
+        body: Graph,
+        consts: Sequence[Atom],
+        inits: Sequence[Atom],
+        xs: Sequence[Atom],
+        finals: Sequence[Var],
+        ys: Sequence[Var],
+        length: int | None = None,
+        reverse: bool = False,
+        condition: Graph | None = None,
+        condition_consts: Sequence[Atom] = (),
+        per_element: bool = False,
+    ) -> None:
+        """A loop over a carry: `length` times, or while `condition` of the carry holds.
+
+        body: consts, carry, slices of xs -> carry, slices of ys.  per_element: the condition is
+        `any` over elements, and the body leaves elements that are done as they are."""
+        states = [Var(a.aval) for a in inits]
+        slices = [Var(_slice_type(x.aval)) for x in xs]
+        step = instantiate(self.optimize(body), [*consts, *states, *slices])
+        test = None
+        if condition is not None:
+            test = instantiate(self.optimize(condition), [*condition_consts, *states])
+        operands = LoopOperands(
+            step, test, states, inits, slices, xs, finals, ys, length, reverse, per_element
+        )
+        nest = self.register_loop(operands, self.vector_bytes)
+        for graph in (step, test):
+            if graph is not None:
+                self.constants += zip(graph.constvars, graph.consts, strict=True)
+        if nest is not None:
+            self.launch(nest)
+            return
+        self.steps_of_loop(operands)
+
+    def steps_of_loop(self, loop: LoopOperands) -> None:
+        for state, init in zip(loop.carries, loop.inits, strict=True):
+            self.copy(init, state)
+        predicate = None
+        if loop.condition is not None:
+            predicate = Var(loop.condition.outputs[0].aval)
+            self.plan_graph(loop.condition, self)
+            self.assign(loop.condition.outputs[0], predicate)
+        count = len(loop.carries)
+        with self.block() as steps:
+            for part, x in zip(loop.slices, loop.xs, strict=True):
+                self.steps.append(_iteration_slice(part, self.in_memory(x), loop))
+            parts = [Var(_slice_type(y.aval)) for y in loop.ys]
+            for part, y in zip(parts, loop.ys, strict=True):
+                self.steps.append(_iteration_slice(part, y, loop))
+            self.plan_graph(loop.body, self)
+            for part, value in zip(parts, loop.body.outputs[count:], strict=True):
+                self.assign(value, part)
+            self.carry(list(zip(loop.carries, loop.body.outputs[:count], strict=True)))
+            if loop.condition is not None and predicate is not None:
+                again = instantiate(loop.condition, loop.condition.inputs)
+                self.constants += zip(again.constvars, again.consts, strict=True)
+                self.plan_graph(again, self)
+                self.assign(again.outputs[0], predicate)
+        self.steps.append(
+            Repeat(steps, -1 if loop.length is None else loop.length, predicate)
+        )
+        for state, final in zip(loop.carries, loop.finals, strict=True):
+            self.steps.append(View(state, final))
+
     def carry(self, pairs: Sequence[tuple[Var, Atom]]) -> None:
         """At the end of a loop's body: each carry takes its next value, all at once."""
         ready: list[tuple[Var, Var]] = []
@@ -208,6 +287,17 @@ class PlanContext:
             elif isinstance(step, Library) and step.epilogue is not None:
                 found.append(step.epilogue)
         return found
+
+
+def _slice_type(aval: Any) -> Any:
+    return ArrayType(aval.shape[1:], aval.dtype_code, aval.weak_type)
+
+
+def _iteration_slice(part: Var, whole: Var, loop: LoopOperands) -> Slice:
+    size = part.aval.nbytes
+    if loop.reverse:
+        return Slice(part, whole, ((loop.length or 1) - 1) * size, -size)
+    return Slice(part, whole, 0, size)
 
 
 def all_steps(steps: Sequence[Step]) -> Iterator[Step]:
@@ -466,10 +556,15 @@ class Lifetimes:
         self.walk(steps)
         for _ in range(2):  # a carry of nested loops is swapped in each of them
             for pair in self.swaps:
-                first, last = min(map(self.born.__getitem__, pair)), max(
-                    map(self.dies.__getitem__, pair)
-                )
-                for v in pair:
+                temporary = [v for v in pair if v in self.born]
+                if len(temporary) < len(pair):
+                    # swapped with a result, whose memory may end up here until all is done
+                    for v in temporary:
+                        self.born[v], self.dies[v] = 0, self.clock
+                    continue
+                first = min(self.born[v] for v in temporary)
+                last = max(self.dies[v] for v in temporary)
+                for v in temporary:
                     self.born[v], self.dies[v] = first, last
         return [Lifetime(v, v.aval.nbytes, b, self.dies[v]) for v, b in self.born.items()]
 

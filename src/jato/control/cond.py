@@ -177,6 +177,10 @@ class Cond(Primitive):
         outputs = [v for v, u in zip(node.outputs, used, strict=True) if u]
         return Node(self, [node.inputs[0], *inputs], outputs, {"branches": branches}, node.frame)
 
+    def plan(self, context: Any, node: Node) -> None:
+        index, *operands = node.inputs
+        context.branch(index, node.params["branches"], operands, node.outputs)
+
     def reference(self, index: Any, *operands: Any, branches: tuple[Graph, ...]) -> list[Any]:
         chosen = min(max(int(index), 0), len(branches) - 1)
         return evaluate(branches[chosen], *operands)

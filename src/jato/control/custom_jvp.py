@@ -167,27 +167,39 @@ def check_captured(name: str, tangents: Sequence[Any], kind: str) -> None:
 # ---- the decorator
 
 
-def positional(
-    fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Any, ...]:
-    """The call's arguments by position, defaults filled in.  TypeError for keyword-only ones."""
-    try:
-        signature = inspect.signature(fun)
-    except (TypeError, ValueError):
-        if kwargs:
+class Signature:
+    """Finds the positional form of calls; `inspect.signature` costs 20 us, so it is kept."""
+
+    def __init__(self, fun: Callable[..., Any]):
+        self.fun = fun
+        self.signature: inspect.Signature | None = None
+        self.exact = -1  # number of arguments of a call that is already in positional form
+        try:
+            self.signature = inspect.signature(fun)
+        except (TypeError, ValueError):
+            return
+        kinds = [p.kind for p in self.signature.parameters.values()]
+        if all(k in (k.POSITIONAL_ONLY, k.POSITIONAL_OR_KEYWORD) for k in kinds):
+            self.exact = len(kinds)
+
+    def positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The call's arguments by position, defaults filled in.  TypeError for keyword-only ones."""
+        if not kwargs and (len(args) == self.exact or self.signature is None):
+            return args
+        name = function_name(self.fun)
+        if self.signature is None:
             raise TypeError(
-                f"{function_name(fun)}: its signature is unknown, so arguments of a function with "
-                "a custom derivative must be passed by position"
-            ) from None
-        return args
-    bound = signature.bind(*args, **kwargs)
-    bound.apply_defaults()
-    if bound.kwargs:
-        raise TypeError(
-            f"{function_name(fun)}: keyword-only arguments ({', '.join(bound.kwargs)}) are not "
-            "possible in a function with a custom derivative. Make them positional."
-        )
-    return bound.args
+                f"{name}: its signature is unknown, so arguments of a function with a custom "
+                "derivative must be passed by position"
+            )
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise TypeError(
+                f"{name}: keyword-only arguments ({', '.join(bound.kwargs)}) are not possible in "
+                "a function with a custom derivative. Make them positional."
+            )
+        return bound.args
 
 
 def split_arguments(
@@ -262,6 +274,7 @@ class custom_jvp:
     ):
         functools.update_wrapper(self, fun)
         self.fun = fun
+        self.signature = Signature(fun)
         self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable[..., Any] | None = None
         self.symbolic_zeros = False
@@ -311,7 +324,7 @@ class custom_jvp:
         if current_trace() is None:
             return self.fun(*args, **kwargs)
         name = function_name(self.fun)
-        args = positional(self.fun, args, kwargs)
+        args = self.signature.positional(args, kwargs)
         diff, static, places = split_arguments(self.fun, args, self.nondiff_argnums)
         leaves, in_tree = tree_flatten(tuple(diff))
         values = [as_value(x, lambda: f"{name}: an argument") for x in leaves]

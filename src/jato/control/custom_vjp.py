@@ -25,13 +25,13 @@ from jato.base.pytree import (
 )
 from jato.base.signatures import parameter_names
 from jato.control.custom_jvp import (
+    Signature,
     SymbolicZero,
     batched_outs,
     check_captured,
     closure_convert,
     merged_arguments,
     nondiff_positions,
-    positional,
     records,
     run,
     split_arguments,
@@ -320,6 +320,7 @@ class custom_vjp:
     ):
         functools.update_wrapper(self, fun)
         self.fun = fun
+        self.signature = Signature(fun)
         self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
@@ -349,7 +350,7 @@ class custom_vjp:
         if current_trace() is None:
             return self.fun(*args, **kwargs)
         name = function_name(self.fun)
-        args = positional(self.fun, args, kwargs)
+        args = self.signature.positional(args, kwargs)
         diff, static, places = split_arguments(self.fun, args, self.nondiff_argnums)
         leaves, in_tree = tree_flatten(tuple(diff))
         values = [as_value(x, lambda: f"{name}: an argument") for x in leaves]

@@ -310,6 +310,21 @@ class Scan(Primitive):
             node.frame,
         )
 
+    def plan(self, context: Any, node: Node) -> None:
+        params = node.params
+        first = params["const_count"]
+        second = first + params["carry_count"]
+        context.loop(
+            params["graph"],
+            node.inputs[:first],
+            node.inputs[first:second],
+            node.inputs[second:],
+            node.outputs[: params["carry_count"]],
+            node.outputs[params["carry_count"] :],
+            length=params["length"],
+            reverse=params["reverse"],
+        )
+
     def reference(
         self,
         *operands: Any,

@@ -28,7 +28,7 @@ from jato.control.staged_functions import (
     match_types,
     trace_functions,
 )
-from jato.core.graph import Graph, evaluate
+from jato.core.graph import Graph, Node, evaluate
 from jato.core.graph_dce import eliminate_dead_code
 from jato.core.graph_print import short_type
 from jato.core.primitive import AxisData, Primitive
@@ -51,7 +51,11 @@ _REVERSE_MODE = (
 
 
 class While(Primitive):
-    """`while(*condition consts, *body consts, *carry)`."""
+    """`while(*condition consts, *body consts, *carry)`.
+
+    per_element: made by `batch`: the condition is `any` over the mapped axis, and the body leaves
+    elements that are done as they are, so that each may be iterated by itself.
+    """
 
     multiple_results = True
 
@@ -67,6 +71,7 @@ class While(Primitive):
         body: Graph,
         condition_consts: int,
         body_consts: int,
+        per_element: bool = False,
     ) -> tuple[list[Any], list[Any]]:
         first = condition_consts + body_consts
         consts_nonzero = tuple(type(t) is not Zero for t in tangents[condition_consts:first])
@@ -112,6 +117,7 @@ class While(Primitive):
         body: Graph,
         condition_consts: int,
         body_consts: int,
+        per_element: bool = False,
     ) -> tuple[list[Any], list[int | None]]:
         first = condition_consts + body_consts
         condition_dims = list(dims[:condition_consts])
@@ -147,6 +153,7 @@ class While(Primitive):
             body=body_graph,
             condition_consts=len(condition_in),
             body_consts=len(body_in),
+            per_element=test.out_dims[0] is not None,
         )
         return outs, [0 if m else None for m in mapped]
 
@@ -180,6 +187,22 @@ class While(Primitive):
     def transpose(self, cotangent: Any, *operands: Any, **params: Any) -> Any:
         raise ValueError(_REVERSE_MODE)
 
+    def plan(self, context: Any, node: Node) -> None:
+        params = node.params
+        first = params["condition_consts"]
+        second = first + params["body_consts"]
+        context.loop(
+            params["body"],
+            node.inputs[first:second],
+            node.inputs[second:],
+            (),
+            node.outputs,
+            (),
+            condition=params["condition"],
+            condition_consts=node.inputs[:first],
+            per_element=params.get("per_element", False),
+        )
+
     def reference(
         self,
         *operands: Any,
@@ -187,6 +210,7 @@ class While(Primitive):
         body: Graph,
         condition_consts: int,
         body_consts: int,
+        per_element: bool = False,
     ) -> list[Any]:
         first = condition_consts + body_consts
         carry = list(operands[first:])
