@@ -425,7 +425,7 @@ int ready_slow(Array* array) {
   int status = wait_for(pending->event.get(), pending->device);
   if (status == 0) {
     if (std::exception_ptr error = pending->event->error()) {
-      set_error(error);
+      set_kept_error(error);
       status = -1;
     } else if (array->pending == pending) {
       array->block = pending->block;

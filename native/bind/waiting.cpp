@@ -111,6 +111,32 @@ void PythonError::restore() const {
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception_)), exception_);
 }
 
+void PythonError::restore_copy() const {
+  PyRef module = PyRef::steal(exception_ ? PyImport_ImportModule("copy") : nullptr);
+  PyRef copied = PyRef::steal(module ? PyObject_CallMethod(module.get(), "copy", "O", exception_) : nullptr);
+  if (!copied || Py_TYPE(copied.get()) != Py_TYPE(exception_)) {  // its class cannot be copied
+    PyErr_Clear();
+    restore();
+    return;
+  }
+  PyRef traceback = PyRef::steal(PyException_GetTraceback(exception_));
+  if (traceback) PyException_SetTraceback(copied.get(), traceback.get());
+  PyException_SetCause(copied.get(), PyException_GetCause(exception_));      // both steal
+  PyException_SetContext(copied.get(), PyException_GetContext(exception_));
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(copied.get())), copied.get());
+}
+
+PyObject* set_kept_error(std::exception_ptr error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const PythonError& exception) {
+    exception.restore_copy();
+    return nullptr;
+  } catch (...) {
+    return set_error(error);
+  }
+}
+
 PyObject* set_error(std::exception_ptr error) {
   try {
     std::rethrow_exception(error);

@@ -19,6 +19,9 @@ class PythonError : public std::exception {
   static PythonError fetch();
   // Raises it again; the GIL is held.
   void restore() const;
+  // Raises a copy.  For an exception that an event keeps: its traceback would grow to the frames
+  // that catch it, these refer to the array, the array to the event - a cycle no collector sees.
+  void restore_copy() const;
   const char* what() const noexcept override { return "a Python exception"; }
 
  private:
@@ -29,6 +32,9 @@ class PythonError : public std::exception {
 PyObject* set_error(std::exception_ptr error);
 // The same for the exception being handled.
 inline PyObject* set_current_error() { return set_error(std::current_exception()); }
+
+// The same for the error that an event keeps.
+PyObject* set_kept_error(std::exception_ptr error);
 
 // Waits until the event is ready; -1 with an error on a signal (the work of `device` is cancelled
 // then; -1 stands for all devices).  A failed event is ready: the caller asks for its error.

@@ -90,7 +90,7 @@ def test_what_makes_a_new_entry():
     equal = [
         ((2,), {}), ((-7.5,), {}), ((np.int8(9),), {}), ((from_numpy(np.zeros(2, "f4")),), {}),
         ((np.zeros(3, "f8"),), {}), ((np.zeros(3, "f4")[::-1],), {}), ((np.zeros(2),), {}),
-        ((_native.with_placement(ones(1), "".join(["he", "re"])),), {}), (({"a": ones(1)},), {}),
+        ((_native.with_placement(ones(1), "he" + str("re")),), {}), (({"a": ones(1)},), {}),
     ]  # fmt: skip
     assert same_entry(f, *equal) == 0
 
@@ -129,7 +129,7 @@ def test_static_arguments():
     values = [1, 1.0, True, 0.0, -0.0, "a", None, (1, 2), (1, 2.0), (1, True), len, float("inf"), b"a", 1j, frozenset({1})]
     assert same_entry(f, *[((v,), {}) for v in values]) == len(values)
     assert same_entry(f, *[((v,), {}) for v in values]) == 0
-    assert same_entry(f, (((1, 2),), {}), (("".join(["a"]),), {}), ((1.0,), {})) == 0
+    assert same_entry(f, (((1, 2),), {}), ((str(b"a", "ascii"),), {}), ((1.0,), {})) == 0
     assert same_entry(f, (("k",), {"n": 1}), (("k",), {"n": 2}), (("k",), {"n": 1})) == 2
 
 

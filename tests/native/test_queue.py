@@ -96,6 +96,26 @@ def test_an_error_surfaces_at_each_use_and_in_dependents():
     assert add(ones(), ones()).tolist() == [2] * 8
 
 
+def test_a_kept_error_looks_like_the_original():
+    class Custom(Exception):
+        def __init__(self, message, code):
+            super().__init__(message, code)
+            self.code = code
+
+    def fail(x, out):
+        try:
+            raise KeyError("inner")
+        except KeyError as inner:
+            raise Custom("message", 7) from inner
+
+    x = jit_of(lambda *types: host_executable(fail, cost_ns=HEAVY))(ones())
+    for _ in range(3):
+        with pytest.raises(Custom, match="message") as caught:
+            x.tolist()
+        assert caught.value.code == 7 and isinstance(caught.value.__cause__, KeyError)
+        assert caught.traceback[-1].name == "fail"
+
+
 def test_donation_in_the_queue():
     f = slow(20)
     add = jit_of(lambda *types: add_executable(cost_ns=HEAVY, take_over=0), donated=(0,))
