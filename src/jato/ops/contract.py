@@ -25,7 +25,7 @@ from jato.core.primitive import AxisData, UndefinedPrimal
 from jato.core.types import ArrayType, Zero, array_type, tangent_type, type_of
 from jato.ops.convert import convert_element_type
 from jato.ops.elementwise import add
-from jato.ops.shapes import TypeCached, is_zero_tangent, transposed
+from jato.ops.families import TypeCached, is_zero_tangent, transposed
 from jato.ops.structural import transpose
 
 DimensionNumbers = tuple[
@@ -208,11 +208,14 @@ def accumulator_dtype(operand: Any, out: Any) -> str:
     return wide[0] if operand.itemsize >= out.itemsize else wide[1]
 
 
-def sum_of(b: Any, extents: Sequence[int], product: Any, name: str) -> Any:
+def sum_of(
+    b: Any, extents: Sequence[int], product: Any, name: str, *, unroll: bool = False
+) -> Any:
     """Loop IR: the sum (of bools: the or) of product(*indices) over extents, of dtype `name`."""
     if not extents:
         return product()
-    return b.reduce(extents, product, "or" if name == "bool" else "add", b.const(0, name))
+    combine = "or" if name == "bool" else "add"
+    return b.reduce(extents, product, combine, b.const(0, name), unroll=unroll)
 
 
 def _operand_cotangent(

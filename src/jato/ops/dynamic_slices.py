@@ -20,6 +20,7 @@ from jato.core.primitive import AxisData, UndefinedPrimal
 from jato.core.types import Zero, array_type, tangent_type, type_of
 from jato.ops.convert import convert_element_type
 from jato.ops.elementwise import add, lt, select_n
+from jato.ops.families import TypeCached, is_zero_tangent
 from jato.ops.gather_scatter import (
     CLIP,
     GATHER,
@@ -28,14 +29,7 @@ from jato.ops.gather_scatter import (
     ScatterDimensionNumbers,
     shifted,
 )
-from jato.ops.shapes import (
-    TypeCached,
-    instantiate,
-    is_zero_tangent,
-    mapped_first,
-    move_axis,
-    zeros,
-)
+from jato.ops.shapes import instantiate, mapped_first, move_axis, zeros
 from jato.ops.structural import concatenate, full, reshape
 
 

@@ -32,16 +32,8 @@ from jato.base.errors import fail
 from jato.core.graph import Literal
 from jato.core.primitive import AxisData, UndefinedPrimal
 from jato.core.types import ArrayType, Zero, array_type, tangent_type, type_of
-from jato.ops.shapes import (
-    BROADCAST_IN_DIM,
-    TypeCached,
-    broadcast_to,
-    check_kind,
-    is_zero_tangent,
-    move_axis,
-    sum_to_shape,
-    transposed,
-)
+from jato.ops.families import TypeCached, check_kind, is_zero_tangent, transposed
+from jato.ops.shapes import BROADCAST_IN_DIM, broadcast_to, move_axis, sum_to_shape
 
 _REAL = {13: 11, 14: 12}
 _COMPLEX = {11: 13, 12: 14}

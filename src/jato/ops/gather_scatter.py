@@ -31,15 +31,8 @@ from jato.core.primitive import AxisData, UndefinedPrimal
 from jato.core.types import Zero, array_type, tangent_type, type_of
 from jato.ops.convert import convert_element_type
 from jato.ops.elementwise import add, div, eq, mul, select_n
-from jato.ops.shapes import (
-    TypeCached,
-    instantiate,
-    is_zero_tangent,
-    mapped_first,
-    move_axis,
-    transposed,
-    zeros,
-)
+from jato.ops.families import TypeCached, is_zero_tangent, transposed
+from jato.ops.shapes import instantiate, mapped_first, move_axis, zeros
 from jato.ops.structural import full, iota, reshape
 
 

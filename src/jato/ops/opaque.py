@@ -21,7 +21,8 @@ import numpy as np
 from jato.base.errors import MissingRule
 from jato.core.primitive import AxisData
 from jato.core.types import Zero, tangent_type, type_of
-from jato.ops.shapes import TypeCached, mapped_first
+from jato.ops.families import TypeCached
+from jato.ops.shapes import mapped_first
 
 
 class Opaque(TypeCached):

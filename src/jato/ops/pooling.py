@@ -33,7 +33,8 @@ from jato.ops.convolution import (
     window_count,
 )
 from jato.ops.cumulative import extreme_value
-from jato.ops.shapes import TypeCached, check_kind, is_zero_tangent, mapped_first, transposed
+from jato.ops.families import TypeCached, check_kind, is_zero_tangent, transposed
+from jato.ops.shapes import mapped_first
 
 
 @dataclass(frozen=True)

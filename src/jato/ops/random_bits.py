@@ -31,7 +31,8 @@ from jato.base.errors import check
 from jato.core.primitive import AxisData
 from jato.core.types import Zero, array_type, tangent_type, type_of
 from jato.ops.convert import convert_element_type
-from jato.ops.shapes import TypeCached, mapped_first, move_axis
+from jato.ops.families import TypeCached
+from jato.ops.shapes import mapped_first, move_axis
 from jato.ops.structural import broadcast_in_dim, concatenate, reshape, slice
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))

@@ -20,16 +20,10 @@ from jato.core.staging import trace_to_graph
 from jato.core.types import ArrayType, Zero, array_type, tangent_type, type_of
 from jato.ops.arithmetic import MAX, MIN, MUL, add, div, mul
 from jato.ops.elementwise_family import ADD, Elementwise
+from jato.ops.families import Shape, check_kind, is_zero_tangent
+from jato.ops.reduction_family import Reduction
 from jato.ops.selection import AND, OR, XOR, eq, select_n
-from jato.ops.shapes import (
-    REDUCE_SUM,
-    Reduction,
-    Shape,
-    broadcast_to,
-    check_kind,
-    instantiate,
-    is_zero_tangent,
-)
+from jato.ops.shapes import REDUCE_SUM, broadcast_to, instantiate
 from jato.ops.structural import (
     canonical_axes,
     canonical_axis,

@@ -20,7 +20,8 @@ from jato.ops.elementwise_family import (
     replaces,
     scalar_value,
 )
-from jato.ops.shapes import sum_to_shape, transposed
+from jato.ops.families import transposed
+from jato.ops.shapes import sum_to_shape
 from jato.ops.structural import full
 
 

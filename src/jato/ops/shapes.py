@@ -1,10 +1,6 @@
 """Primitives that move or repeat elements, and their dual, the sum.
 
-Families
-    TypeCached   remembers the result types it has computed: tracing asks for them all the time
-    Linear       linear in all operands: tangents and cotangents flow through the same kind of move
-    Reduction    combines elements along axes; gives the compiler a protocol in place of `lower`
-
+The family `Linear`: linear in all operands, so that tangents flow through the same kind of move.
 Entries: iota, reshape, transpose, rev, broadcast_in_dim, reduce_sum (the transpose of
 broadcast_in_dim, hence here), stop_gradient.  The functions that users call are in structural.py.
 
@@ -16,65 +12,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from jato.base import dtypes
 from jato.base.errors import fail
-from jato.core.primitive import AxisData, Primitive, UndefinedPrimal
+from jato.core.primitive import AxisData
 from jato.core.types import ArrayType, Zero, array_type, tangent_type, type_of
-
-Shape = tuple[int, ...]
-
-_MAX_CACHED_TYPES = 4096  # per primitive; then it starts anew, so that memory stays bounded
-
-
-class TypeCached(Primitive):
-    """Computes each result type once; `result_type` is the rule itself.
-
-    A hit costs 0.3 us.  Types are interned, so hashing the operands' types is hashing pointers.
-    """
-
-    def __init__(self, name: str):
-        super().__init__(name)
-        self._types: dict[Any, Any] = {}
-
-    def type_rule(self, *avals: Any, **params: Any) -> Any:
-        key = (avals, *params.items()) if params else avals
-        found = self._types.get(key)
-        if found is None:
-            found = self.result_type(*avals, **params)
-            if len(self._types) >= _MAX_CACHED_TYPES:
-                self._types.clear()
-            self._types[key] = found
-        return found
-
-    def result_type(self, *avals: Any, **params: Any) -> Any:
-        """`type_rule` without the cache."""
-        raise NotImplementedError
-
-    def fail(self, problem: str, hint: str = "", error: type[Exception] = TypeError) -> Any:
-        """Raises the error of a wrong operand or parameter of this primitive."""
-        fail(error, self.name, problem, hint)
-
-
-def transposed(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """A `transpose` method made from one that need not think of zero cotangents."""
-
-    def transpose(self: Any, cotangent: Any, *operands: Any, **params: Any) -> Sequence[Any]:
-        if type(cotangent) is Zero:
-            return [Zero(x.aval) if type(x) is UndefinedPrimal else None for x in operands]
-        return rule(self, cotangent, *operands, **params)
-
-    transpose.__doc__ = rule.__doc__
-    return transpose
-
-
-def is_zero_tangent(tangent: Any) -> bool:
-    """Is it a symbolic zero, or of the type of integers' tangents?"""
-    return type(tangent) is Zero or type_of(tangent).dtype == dtypes.float0
+from jato.ops.families import Shape, TypeCached, check_axes, is_zero_tangent, transposed
+from jato.ops.reduction_family import Reduction
 
 
 class Linear(TypeCached):
@@ -437,87 +385,6 @@ class BroadcastInDim(Linear):
         return np.broadcast_to(np.reshape(x, spread), shape).copy()
 
 
-class Reduction(TypeCached):
-    """Combines the elements along some axes.  Its protocol stands in for `lower`:
-
-    axes(params)                         the axes reduced, increasing
-    opcode                               name of the combining opcode, if it is one
-    accumulator_dtype(aval)              scalar dtype of the (first) accumulator
-    identity(b, aval, **params)          tuple of expressions
-    element(b, value, index, **params)   operand's value at its index -> tuple of expressions
-    combine(b, left, right)              two such tuples -> one; associative and commutative
-    finish(b, values, out, **params)     tuple -> the result's value
-
-    f16 and bf16 accumulate in f32; complex numbers are two accumulators.
-    """
-
-    fusable = True
-    opcode: str | None = None
-    takes = "iufc"  # kinds of dtype: b(ool) i(nt) u(nsigned) f(loat) c(omplex)
-
-    def axes(self, params: dict[str, Any]) -> Shape:
-        return params["axes"]
-
-    def accumulator_dtype(self, aval: Any) -> str:
-        name = dtypes.scalar_name(aval)
-        return {"f16": "f32", "bf16": "f32", "c64": "f32", "c128": "f64"}.get(name, name)
-
-    def identity(self, b: Any, aval: Any, **params: Any) -> tuple[Any, ...]:
-        raise NotImplementedError
-
-    def element(self, b: Any, value: Any, index: Any, **params: Any) -> tuple[Any, ...]:
-        if hasattr(value, "re"):
-            return (value.re, value.im)
-        return (b.convert(value, "f32") if value.dtype in ("f16", "bf16") else value,)
-
-    def combine(self, b: Any, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(b.op(self.opcode, x, y) for x, y in zip(left, right, strict=True))
-
-    def finish(self, b: Any, values: tuple[Any, ...], out: Any, **params: Any) -> Any:
-        if len(values) == 2:
-            return b.complex(*values)
-        return b.convert(values[0], dtypes.scalar_name(out))
-
-    # -- rules derived from it
-
-    def result_type(self, x: Any, *, axes: Shape) -> Any:
-        check_kind(self, "x", x, self.takes)
-        check_axes(self, "axes", axes, x)
-        kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
-        return ArrayType(kept, x.dtype_code, x.weak_type)
-
-    def batch(self, axis: AxisData, operands: Any, dims: Any, **params: Any) -> Any:
-        dim, axes = dims[0], params["axes"]
-        params["axes"] = tuple(i + (i >= dim) for i in axes)
-        out = self.bind(operands[0], **params)
-        return out, dim - sum(i < dim for i in params["axes"])
-
-    def lower(self, b: Any, inputs: Any, index: Any, out: Any, **params: Any) -> Any:
-        x, axes = inputs[0], self.axes(params)
-        kept = [i for i in range(x.aval.ndim) if i not in axes]
-
-        def element(*reduced: Any) -> tuple[Any, ...]:
-            position: list[Any] = [None] * x.aval.ndim
-            for i, value in zip((*axes, *kept), (*reduced, *index), strict=True):
-                position[i] = value
-            return self.element(b, x(tuple(position)), tuple(position), **params)
-
-        identity = self.identity(b, x.aval, **params)
-        extents = [x.aval.shape[i] for i in axes]
-        if not extents:
-            values = element()
-        elif len(identity) == 1 and self.opcode is not None:
-            values = b.reduce(extents, lambda *i: element(*i)[0], self.opcode, identity[0])
-        else:
-            values = b.reduce(extents, element, lambda x, y: self.combine(b, x, y), identity)
-        return self.finish(b, values if isinstance(values, tuple) else (values,), out, **params)
-
-    def simplify(self, node: Any, rewriter: Any) -> Any:
-        if not self.axes(node.params) and node.inputs[0].aval is node.outputs[0].aval:
-            return [node.inputs[0]]
-        return None
-
-
 class ReduceSum(Reduction):
     """Sum over `axes`.  Linear; the dual of broadcast_in_dim."""
 
@@ -572,40 +439,6 @@ class StopGradient(TypeCached):
 
     def reference(self, x: Any) -> Any:
         return np.asarray(x)
-
-
-# ---- checks that the type rules share
-
-_KINDS = {
-    "b": "bool", "i": "integer", "u": "unsigned integer", "f": "float", "c": "complex",
-    "k": "random key",
-}  # fmt: skip
-
-
-def kind_of(aval: Any) -> str:
-    """The letter of the dtype's kind: b i u f c, k for random keys, 0 for float0."""
-    return "biiiiuuuuffffcc0k"[aval.dtype_code]
-
-
-def check_kind(primitive: TypeCached, argument: str, aval: Any, takes: str) -> None:
-    """Raises TypeError unless the operand's dtype is of a kind in `takes`."""
-    if kind_of(aval) not in takes:
-        names = [_KINDS[k] for k in takes if not (k == "u" and "i" in takes)]
-        expected = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-        primitive.fail(
-            f"expected {argument} to have a dtype of kind {expected}, got {aval}.",
-            "Try lax.convert_element_type; the functions of jato.numpy convert by themselves.",
-        )
-
-
-def check_axes(primitive: TypeCached, argument: str, axes: Shape, aval: Any) -> None:
-    """Raises ValueError unless `axes` are different axes of the operand."""
-    if any(not 0 <= i < aval.ndim for i in axes) or len(set(axes)) != len(axes):
-        primitive.fail(
-            f"expected {argument} to be different axes in 0..{aval.ndim - 1} of {aval}, "
-            f"got {axes}.",
-            error=ValueError,
-        )
 
 
 IOTA = Iota("iota")

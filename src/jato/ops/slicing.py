@@ -13,17 +13,15 @@ import numpy as np
 from jato.base import dtypes
 from jato.core.primitive import AxisData, UndefinedPrimal
 from jato.core.types import ArrayType, Zero, tangent_type, type_of
+from jato.ops.families import Shape, is_zero_tangent, transposed
 from jato.ops.shapes import (
     REDUCE_SUM,
     RESHAPE,
     Linear,
-    Shape,
     broadcast_to,
     instantiate,
-    is_zero_tangent,
     mapped_first,
     scalar_of,
-    transposed,
 )
 
 PaddingConfig = tuple[tuple[int, int, int], ...]

@@ -21,9 +21,10 @@ from jato.base import dtypes
 from jato.base.errors import check
 from jato.core.primitive import AxisData
 from jato.core.types import Zero, array_type, tangent_type, type_of
+from jato.ops.families import is_zero_tangent
 from jato.ops.indexing import take_along
 from jato.ops.opaque import Opaque
-from jato.ops.shapes import is_zero_tangent, mapped_first, move_axis
+from jato.ops.shapes import mapped_first, move_axis
 from jato.ops.structural import broadcasted_iota
 
 _PACKED_LIMIT = 1 << 32  # positions of a packed word
@@ -167,16 +168,26 @@ class TopK(Opaque):
 
     def host(self, x: np.ndarray, *, k: int, axis: int) -> list[np.ndarray]:
         x = np.ascontiguousarray(np.moveaxis(x, axis, -1))
-        key = ~ordered_bits(x)  # largest first
-        if key.dtype.itemsize <= 4:
-            packed = _packed(key)
-            if 8 * k < packed.shape[-1]:
-                packed = np.partition(packed, k, axis=-1)[..., :k]
-            order = _positions(np.sort(packed, axis=-1)[..., :k])
+        if 0 < 16 * k < x.shape[-1] and x.dtype.kind in "iuf":
+            order = _few_largest(x.reshape(-1, x.shape[-1]), k).reshape(*x.shape[:-1], k)
         else:
-            order = np.argsort(key, axis=-1, kind="stable")[..., :k]
+            order = _stable_order([~ordered_bits(x)])[..., :k]
         outs = np.take_along_axis(x, order, axis=-1), order.astype(np.int32)
         return [np.ascontiguousarray(np.moveaxis(o, -1, axis)) for o in outs]
+
+
+def _few_largest(x: np.ndarray, k: int) -> np.ndarray:
+    """Positions of the k largest of each row, in order, when k is much less than the length.
+
+    One selection gives the k-th largest; only what is not below it is ordered.  NumPy selects NaN
+    as largest, as we do."""
+    n = x.shape[-1]
+    least = np.partition(x, n - k, axis=-1)[:, n - k : n - k + 1]
+    row, position = np.divmod(np.flatnonzero(~(x < least)), n)
+    order = np.lexsort((position, ~ordered_bits(x[row, position]), row))
+    row, position = row[order], position[order]
+    first = np.searchsorted(row, np.arange(len(x)))  # ties may give a row more than k
+    return position[first[:, None] + np.arange(k)]
 
 
 SORT = Sort("sort")

@@ -16,6 +16,8 @@ import numpy as np
 from jato.base import dtypes
 from jato.base.errors import fail
 from jato.core.types import type_of
+from jato.ops.families import Shape
+from jato.ops.reduction_family import Reduction
 from jato.ops.shapes import (
     BROADCAST_IN_DIM,
     IOTA,
@@ -25,8 +27,6 @@ from jato.ops.shapes import (
     STOP_GRADIENT,
     TRANSPOSE,
     Linear,
-    Reduction,
-    Shape,
 )
 from jato.ops.slicing import CONCATENATE, PAD, SLICE
 

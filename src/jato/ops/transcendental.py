@@ -23,8 +23,8 @@ from jato.core.types import ArrayType, type_of
 from jato.ops.arithmetic import INTEGER_POW, SQUARE, add, div, mul, neg, square, sub
 from jato.ops.convert import convert_element_type
 from jato.ops.elementwise_family import Elementwise, replaces, scalar_value
+from jato.ops.families import kind_of
 from jato.ops.selection import eq, select_n
-from jato.ops.shapes import kind_of
 
 special: Any = LazyModule("scipy.special")  # for references only
 

@@ -20,6 +20,7 @@ from jato.ops.contract import canonical_precision, dot_general, same_dtype
 from jato.ops.convert import convert_element_type
 from jato.ops.convolution import CONV, ConvDimensionNumbers, Pads, dilated
 from jato.ops.elementwise import eq, ge, gt, le, lt, select_n
+from jato.ops.families import kind_of
 from jato.ops.pooling import (
     REDUCE_WINDOW_ARGMAX,
     REDUCE_WINDOW_ARGMIN,
@@ -32,7 +33,6 @@ from jato.ops.pooling import (
     Window,
 )
 from jato.ops.reduce import combiner, monoid_of
-from jato.ops.shapes import kind_of
 from jato.ops.structural import (
     broadcast_in_dim,
     broadcasted_iota,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from jato.core.graph import Node, Var
-from jato.ops.shapes import Reduction
+from jato.ops.reduction_family import Reduction
 
 # A value costing at most this is recomputed rather than stored and loaded again (a load and a
 # store of one element are worth about four additions even in the first-level cache).

@@ -28,7 +28,8 @@ from jato.compiler.fusion import cost
 from jato.compiler.fusion.reasons import FUSED, Reason
 from jato.core.graph import Graph, Node, Var
 from jato.ops.contract import DotGeneral
-from jato.ops.shapes import Reduction, Reshape
+from jato.ops.reduction_family import Reduction
+from jato.ops.shapes import Reshape
 
 Shape = tuple[int, ...]
 

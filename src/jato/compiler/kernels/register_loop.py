@@ -26,7 +26,7 @@ from jato.compiler.loops.schedule import LoopNest
 from jato.core.graph import Atom, Graph, Node, Var
 from jato.loopir.builder import Builder
 from jato.loopir.grammar import For
-from jato.ops.shapes import Reduction
+from jato.ops.reduction_family import Reduction
 
 # Numbers carried in registers, and the work of one iteration in scalar operations.
 MOST_SCALARS = 64

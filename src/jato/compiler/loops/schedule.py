@@ -33,7 +33,7 @@ from jato.loopir.builder import Builder
 from jato.loopir.complex import Complex
 from jato.loopir.grammar import For, Kernel
 from jato.loopir.index_math import Linear
-from jato.ops.shapes import Reduction
+from jato.ops.reduction_family import Reduction
 
 # A lane axis shorter than this is flattened together with the axes before it.
 SHORT_AXIS = 16
