@@ -28,7 +28,7 @@ from jato.core.types import type_of
 from jato.ops.arithmetic import add
 from jato.ops.convert import convert_element_type
 from jato.ops.selection import eq
-from jato.ops.structural import broadcasted_iota, full, reshape, slice_in_dim
+from jato.ops.structural import broadcasted_iota, reshape, slice_in_dim
 from jato.transforms.jvp import as_value, tangent_out
 from jato.transforms.linearize import linearize_flat
 from jato.transforms.vmap import vmap
@@ -157,14 +157,22 @@ def value_and_grad(
             selected.flat, selected.values, selected.name, "grad"
         )
         value = _scalar_result(selected.name, selected.flat.out_tree, outs, holomorphic)
-        one = full((), 1, type_of(value).dtype)
-        found = program.pull(consts, [one])
-        gradient = selected.unflatten([tangent_out(ct) for ct in found])
+        found = program.pull(consts, [_one(type_of(value))])
+        gradient = selected.unflatten(
+            [as_value(tangent_out(ct), lambda: f"grad of {selected.name}") for ct in found]
+        )
         if has_aux:
             return (value, tree_map(trace.primal, selected.flat.aux)), gradient
         return value, gradient
 
     return with_gradient
+
+
+def _one(aval: Any) -> Any:
+    """The first cotangent, as a number: it becomes a literal, which the compiler folds away."""
+    if aval.weak_type and dtypes.scalar_dtype(1.0) == aval.dtype:
+        return 1.0
+    return np.ones((), aval.dtype)[()]
 
 
 def _scalar_result(name: str, out_tree: Any, outs: Sequence[Any], holomorphic: bool) -> Any:
