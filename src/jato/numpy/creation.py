@@ -748,7 +748,8 @@ def geomspace(
 
 @public(static=("sparse", "indexing"))
 def _meshgrid(xi: tuple[Any, ...], sparse: bool, indexing: str) -> list[Any]:
-    arrays = [structural.reshape(as_array("meshgrid", x, i), (-1,) if False else (math.prod(as_array("meshgrid", x).shape),)) for i, x in enumerate(xi)]
+    arrays = [as_array("meshgrid", x, i) for i, x in enumerate(xi)]
+    arrays = [structural.reshape(x, (math.prod(x.shape),)) for x in arrays]
     rank = len(arrays)
     order = list(range(rank))
     if indexing == "xy" and rank >= 2:
@@ -786,8 +787,8 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 def _indices(dimensions: tuple[int, ...], dtype: Any, sparse: bool) -> Any:
     rank = len(dimensions)
     grids = []
-    for i, size in enumerate(dimensions):
-        shape = tuple(size if k == i or not sparse else 1 for k in range(rank))
+    for i in range(rank):
+        shape = tuple(s if k == i or not sparse else 1 for k, s in enumerate(dimensions))
         grids.append(structural.broadcasted_iota(dtype, shape, i))
     if sparse:
         return tuple(grids)

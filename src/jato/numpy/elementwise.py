@@ -20,6 +20,7 @@ from jato.jit.eager import public
 from jato.numpy.promote import (
     as_array,
     as_operand,
+    as_typed,
     broadcast_operands,
     cast,
     dtype_of,
@@ -228,23 +229,9 @@ def _integer_power_of_arrays(x: Any, y: Any) -> Any:
 
 
 def select_where(condition: Any, x: Any, y: Any) -> Any:
-    """x where condition, else y; x and y of one dtype.  Shapes are broadcast."""
+    """x where the bool condition holds, else y; x and y of one dtype.  Shapes are broadcast."""
     condition, x, y = broadcast_operands("where", (condition, x, y))
-    shape = shape_of(condition) or shape_of(x) or shape_of(y)
-    # select_n wants cases of one shape; the condition may have rank 0
-    x, y = (
-        z if shape_of(z) == shape else _fill(shape, z, y if z is x else x) for z in (x, y)
-    )
     return elementwise.select_n(condition, y, x)
-
-
-def _fill(shape: tuple[int, ...], value: Any, like: Any) -> Any:
-    """A rank-0 value as an array of `shape`, of its own dtype or that of `like`."""
-    if not hasattr(value, "aval") and not hasattr(value, "dtype"):
-        dtype = dtype_of(like) if not is_weak(like) else dtype_of(value)
-        weak = is_weak(like)
-        value = convert.convert_element_type(np.asarray(value, dtype)[()], dtype, weak)
-    return structural.broadcast_in_dim(value, shape, ())
 
 
 @public(static=("exponent",))
@@ -268,12 +255,9 @@ def _power(x: Any, y: Any) -> Any:
     if is_bool(dtype_of(x)):
         x, y = _numeric(x), _numeric(y)
     if is_integer(dtype_of(x)):
-        return _integer_power_of_arrays(*_arrays(x, y))
+        dtype = dtype_of(x) if hasattr(x, "dtype") else dtype_of(y)
+        return _integer_power_of_arrays(*(as_typed(v, dtype) for v in (x, y)))
     return elementwise.pow(x, y)
-
-
-def _arrays(*xs: Any) -> list[Any]:
-    return [as_array("power", x) for x in xs]
 
 
 def power(x1: Any, x2: Any, /) -> Any:
@@ -428,91 +412,101 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
     return as_array("clip", result)
 
 
+def _named_binary(function: Any, name: str, summary: str, example: str, note: str) -> Any:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""{summary}
+
+    x, y: arrays or numbers of shapes that broadcast.  {note}
+
+    >>> import jato.numpy as jnp
+    >>> {example.splitlines()[0]}
+    {example.splitlines()[1]}
+    """
+    return public()(function)
+
+
 # ---- comparison
 
 
-def _comparands(function: str, x: Any, y: Any) -> tuple[Any, Any, Any]:
-    """(x, y, decided): decided is None, or (mask, answer pieces) where signs differ.
+def _by_value(x: Any, y: Any) -> tuple[Any, Any, Any] | None:
+    """Integers whose common dtype cannot hold both: (x, y, the side that may be negative or None).
 
-    A signed integer is compared with an unsigned one by value, whatever their common dtype can
-    hold; so is a Python integer with an array of a narrower dtype.
+    A signed integer against an unsigned one at least as wide: both as the unsigned dtype, and where
+    the signed one is negative the answer is known.  A Python integer that the other operand's dtype
+    cannot hold: both in the integer's own dtype.  None: promotion serves.
     """
     a, b = getattr(x, "aval", None), getattr(y, "aval", None)
     if a is not None and b is not None and a.dtype_code == b.dtype_code:
-        return (*promote(function, x, y), None)
-    x, y = as_operand(function, x), as_operand(function, y, 1)
+        return None
+    x, y = as_operand("compare", x), as_operand("compare", y, 1)
     dx, dy = dtype_of(x), dtype_of(y)
-    if not (is_integer(dx) and is_integer(dy)):
-        return (*promote(function, x, y), None)
+    if not (is_integer(dx) and is_integer(dy)) or dx == dy:
+        return None
     for number, dtype in ((x, dy), (y, dx)):
-        if type(number) is int:
-            info = np.iinfo(dtype)
-            if info.min <= number <= info.max:
-                return (*promote(function, x, y), None)
+        if type(number) is int and np.iinfo(dtype).min <= number <= np.iinfo(dtype).max:
+            return None
     if is_unsigned(dx) != is_unsigned(dy):
         unsigned, signed = (dx, dy) if is_unsigned(dx) else (dy, dx)
         if unsigned.itemsize >= signed.itemsize:
-            negative_side = x if is_unsigned(dy) else y
-            zero = np.zeros((), signed)[()]
-            below = elementwise.lt(as_array(function, negative_side), zero)
-            x, y = _as_dtype(x, unsigned), _as_dtype(y, unsigned)
-            return (*broadcast_operands(function, (x, y)), (below, negative_side is not x))
+            signed_side = y if is_unsigned(dx) else x
+            below = elementwise.lt(as_array("compare", signed_side), np.zeros((), signed)[()])
+            return _as_dtype(x, unsigned), _as_dtype(y, unsigned), (below, signed_side is x)
+    if not (is_weak(x) or is_weak(y)):
+        return None
     wide = dx if dx.itemsize >= dy.itemsize else dy
-    return (*broadcast_operands(function, (_as_dtype(x, wide), _as_dtype(y, wide))), None)
+    return _as_dtype(x, wide), _as_dtype(y, wide), None
 
 
 def _as_dtype(x: Any, dtype: Any) -> Any:
     return convert.convert_element_type(as_array("compare", x), dtype)
 
 
-def _comparison(name: str, operation: Any, summary: str, when_x_below: bool, when_y_below: bool):
+def _comparison(
+    name: str, operation: Any, symbol: str, x_negative: bool, y_negative: bool, example: str
+) -> Any:
+    """x_negative, y_negative: the answer when that side is negative and the other unsigned."""
+
     def function(x: Any, y: Any, /) -> Any:
-        a, b = getattr(x, "aval", None), getattr(y, "aval", None)
-        if a is not None and a is b:
-            return operation(x, y)
-        signed_x = is_integer_operand(x) and not is_unsigned(dtype_of(x))
-        x, y, decided = _comparands(name, x, y)
-        result = operation(x, y)
-        if decided is None:
+        special = _by_value(x, y)
+        if special is None:
+            return operation(*promote(name, x, y))
+        x, y, negative = special
+        result = operation(*broadcast_operands(name, (x, y)))
+        if negative is None:
             return result
-        below = decided[0]
-        answer = when_x_below if signed_x else when_y_below
-        below, result = broadcast_operands(name, (below, result))
-        if answer:
+        below, result = broadcast_operands(name, (negative[0], result))
+        if x_negative if negative[1] else y_negative:
             return elementwise.bitwise_or(below, result)
         return elementwise.bitwise_and(elementwise.bitwise_not(below), result)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""{summary}, elementwise.
-
-    x, y: arrays or numbers of shapes that broadcast.  Returns an array of bools.  Integers of
-    different signedness are compared by value.
-
-    >>> import jato.numpy as jnp
-    >>> jnp.{name}(jnp.array([1, 2, 3]), 2)
-    {np.array([operation_on_two(name, v) for v in (1, 2, 3)])!r}
-    """.replace("array(", "Array(").replace("])", "], dtype=bool)")
-    return public()(function)
+    note = "Integers of different signedness or width are compared by value."
+    return _named_binary(function, name, f"x {symbol} y, elementwise, as bools.", example, note)
 
 
-def is_integer_operand(x: Any) -> bool:
-    return type(x) is int or (hasattr(x, "dtype") and is_integer(dtype_of(x)))
-
-
-def operation_on_two(name: str, value: int) -> bool:
-    """What the comparison `name` of value and 2 gives; for the examples."""
-    return {
-        "equal": value == 2, "not_equal": value != 2, "less": value < 2,
-        "less_equal": value <= 2, "greater": value > 2, "greater_equal": value >= 2,
-    }[name]  # fmt: skip
-
-
-equal = _comparison("equal", elementwise.eq, "x == y", False, False)
-not_equal = _comparison("not_equal", elementwise.ne, "x != y", True, True)
-less = _comparison("less", elementwise.lt, "x < y", True, False)
-less_equal = _comparison("less_equal", elementwise.le, "x <= y", True, False)
-greater = _comparison("greater", elementwise.gt, "x > y", False, True)
-greater_equal = _comparison("greater_equal", elementwise.ge, "x >= y", False, True)
+equal = _comparison(
+    "equal", elementwise.eq, "==", False, False,
+    "jnp.equal(jnp.array([1, 2, 3]), 2)\nArray([False,  True, False], dtype=bool)",
+)  # fmt: skip
+not_equal = _comparison(
+    "not_equal", elementwise.ne, "!=", True, True,
+    "jnp.not_equal(jnp.array([1, 2, 3]), 2)\nArray([ True, False,  True], dtype=bool)",
+)  # fmt: skip
+less = _comparison(
+    "less", elementwise.lt, "<", True, False,
+    "jnp.less(jnp.array([1, 2, 3]), 2)\nArray([ True, False, False], dtype=bool)",
+)  # fmt: skip
+less_equal = _comparison(
+    "less_equal", elementwise.le, "<=", True, False,
+    "jnp.less_equal(jnp.array([1, 2, 3]), 2)\nArray([ True,  True, False], dtype=bool)",
+)  # fmt: skip
+greater = _comparison(
+    "greater", elementwise.gt, ">", False, True,
+    "jnp.greater(jnp.array([1, 2, 3]), 2)\nArray([False, False,  True], dtype=bool)",
+)  # fmt: skip
+greater_equal = _comparison(
+    "greater_equal", elementwise.ge, ">=", False, True,
+    "jnp.greater_equal(jnp.array([1, 2, 3]), 2)\nArray([False,  True,  True], dtype=bool)",
+)  # fmt: skip
 
 
 # ---- logic and bits
@@ -547,19 +541,6 @@ def _bitwise(name: str, operation: Any, summary: str, example: str) -> Any:
     return _named_binary(
         function, name, summary, example, "Raises TypeError for floats and complex numbers."
     )
-
-
-def _named_binary(function: Any, name: str, summary: str, example: str, note: str) -> Any:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""{summary}
-
-    x, y: arrays or numbers of shapes that broadcast.  {note}
-
-    >>> import jato.numpy as jnp
-    >>> {example.splitlines()[0]}
-    {example.splitlines()[1]}
-    """
-    return public()(function)
 
 
 def _require_bits(function: str, x: Any) -> None:

@@ -24,9 +24,10 @@ from jato.ops import elementwise, structural
 
 def _integers(function: str, x1: Any, x2: Any) -> tuple[Any, Any]:
     x1, x2 = promote_all(function, x1, x2)
-    if not is_integer(dtype_of(x1)):
+    if not is_integer(dtype_of(x1)) or not is_integer(dtype_of(x2)):
         raise ValueError(f"{function}: expected integers, got dtype {dtype_of(x1)}")
-    x1, x2 = as_array(function, x1), as_array(function, x2)
+    dtype = dtype_of(x1) if hasattr(x1, "dtype") else dtype_of(x2)
+    x1, x2 = as_typed(x1, dtype), as_typed(x2, dtype)
     shape = shape_of(x1) or shape_of(x2)
     return broadcast(x1, shape), broadcast(x2, shape)
 

@@ -952,12 +952,14 @@ def _pad_constant(array: Any, widths: list[tuple[int, int]], values: Any) -> Any
         value = cast(values if type(values) in (bool, int, float, complex) else as_array("pad", values), dtype)
         value = np.asarray(value, dtype)[()] if not hasattr(value, "aval") else value
         return structural.pad(array, value, [(b, a, 0) for b, a in widths])
-    pairs = np.broadcast_to(np.asarray(values, dtype), (len(widths), 2))
+    pairs = broadcast_to(as_array("pad", values, "constant_values"), (len(widths), 2))
+    pairs = as_type(pairs, dtype)
     for axis, (before, after) in enumerate(widths):
         for side, amount in ((0, before), (1, after)):
             config = [(0, 0, 0)] * len(widths)
             config[axis] = (amount, 0, 0) if side == 0 else (0, amount, 0)
-            array = structural.pad(array, pairs[axis, side], config)
+            value = structural.slice(pairs, (axis, side), (axis + 1, side + 1))
+            array = structural.pad(array, structural.reshape(value, ()), config)
     return array
 
 
@@ -1022,7 +1024,7 @@ def _pad(
 ) -> Any:
     array = as_array("pad", array)
     shape = array.shape
-    widths = _pad_widths(dict(pad_width[1]) if pad_width and pad_width[0] == "dict" else pad_width, len(shape))
+    widths = _pad_widths(pad_width, len(shape))
     if mode == "constant":
         return _pad_constant(array, widths, constant_values)
     if mode == "empty":
@@ -1097,11 +1099,13 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     values = kwargs.pop("constant_values", 0)
     if isinstance(values, (list, tuple)):
         values = np.asarray(values)
+        if values.dtype == object:
+            raise TypeError("pad: argument 'constant_values' must be numbers, or an array")
     for name in ("stat_length", "end_values"):
         if isinstance(kwargs.get(name), (list, np.ndarray)):
             kwargs[name] = hashable(kwargs[name])
     if isinstance(pad_width, dict):
-        return _pad(array, ("dict", tuple(pad_width.items())), mode, values, **kwargs)
+        pad_width = _pad_widths(pad_width, len(shape_of(as_array("pad", array))))
     return _pad(array, hashable(pad_width), mode, values, **kwargs)
 
 

@@ -67,6 +67,11 @@ def as_array(function: str, x: Any, position: int | str = 0) -> Any:
     return x
 
 
+def as_typed(x: Any, dtype: Any) -> Any:
+    """A Python number as an array of a dtype; arrays as they are."""
+    return np.asarray(x).astype(dtype) if type(x) in _PYTHON_NUMBERS else x
+
+
 def shape_of(x: Any) -> tuple[int, ...]:
     return () if type(x) in _PYTHON_NUMBERS else x.shape
 

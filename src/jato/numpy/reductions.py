@@ -563,7 +563,10 @@ def std(
 
 
 def _cumulate(function: str, a: Any, axis: Any, dtype: Any, operation: Any) -> Any:
-    a = _accumulate_arguments(function, a, dtype, True)
+    a = as_array(function, a)
+    if dtype is None:
+        dtype = np.int64 if is_bool(dtype_of(a)) else dtype_of(a)
+    a = as_type(a, canonicalize(dtype))
     if axis is None:
         return operation(structural.reshape(a, (math.prod(a.shape),)), 0)
     return operation(a, normalize_axis(function, axis, len(a.shape)))
@@ -602,7 +605,7 @@ def _cumulative(
             raise ValueError(f"{function}: argument 'axis' is needed for an array of rank {len(x.shape)}")
         axis = 0
     axis = normalize_axis(function, axis, len(x.shape))
-    result = _cumulate(function, x, axis, dtype, operation)
+    result = _cumulate(function, _accumulate_arguments(function, x, dtype, True), axis, dtype, operation)
     if not include_initial:
         return result
     config = [(1, 0, 0) if i == axis else (0, 0, 0) for i in range(len(x.shape))]

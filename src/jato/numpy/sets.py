@@ -134,11 +134,11 @@ def _unique_sized(ar: Any, axis: int, equal_nan: bool, size: int, fill_value: An
     )
     mask = structural.broadcast_in_dim(valid, unique_rows.shape, (0,))
     unique_rows = select_where(mask, unique_rows, broadcast(fill, unique_rows.shape) if fill.shape else fill)
-    indices = select_where(valid, take_vector(as_type(order, index), starts), take_vector(as_type(order, index), np.zeros((1,), np.int32)) if False else index.type(0))
+    indices = select_where(valid, take_vector(as_type(order, index), starts), index.type(0))
     numbers = indexing.ScatterDimensionNumbers((), (0,), (0,))
     inverse = indexing.scatter(
         structural.full((n,), 0, index), structural.reshape(order, (n, 1)),
-        as_type(elementwise.min(group, np.int32(max(size - 1, 0))), index), numbers, mode="drop",
+        as_type(group, index), numbers, mode="drop",
     )  # fmt: skip
     counts = indexing.scatter_add(
         structural.full((size,), 0, index), structural.reshape(group, (n, 1)),

@@ -28,7 +28,7 @@ from jato.numpy.promote import (
     promote_dtypes,
     require_no_out,
 )
-from jato.numpy.reductions import as_type, average, keep_axes
+from jato.numpy.reductions import as_type, average
 from jato.numpy.reductions import max as amax
 from jato.numpy.reductions import min as amin
 from jato.numpy.reductions import sum as asum
@@ -102,9 +102,7 @@ def _quantile(
         result = select_where(broadcast(elementwise.gt(bad, number(0)), full_shape), number(math.nan), result)
     result = as_type(result, dtype)
     if keepdims:
-        shape = keep_axes(structural.full(rest, 0, np.int32), a.shape, axes).shape if False else tuple(
-            1 if i in axes else s for i, s in enumerate(a.shape)
-        )
+        shape = tuple(1 if i in axes else s for i, s in enumerate(a.shape))
         result = structural.reshape(result, (count, *shape))
     return result if q.shape else structural.reshape(result, result.shape[1:])
 
@@ -370,7 +368,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     if is_complex(dtype_of(c)):
         parts = (elementwise.div(part, scale) for part in (elementwise.real(c), elementwise.imag(c)))
         one = np.asarray(1, dtype_of(scale))[()]
-        re, im = (elementwise.clamp(elementwise.neg(one) if False else -one, p, one) for p in parts)
+        re, im = (elementwise.clamp(-one, p, one) for p in parts)
         return elementwise.complex(re, im)
     one = np.asarray(1, dtype_of(c))[()]
     return elementwise.clamp(-one, elementwise.div(c, scale), one)
@@ -545,7 +543,8 @@ def _histogram_grid(columns: tuple[Any, ...], edges: tuple[Any, ...], weights: A
     columns, edges = tuple(dtype[: len(columns)]), tuple(dtype[len(columns) :])
     work = dtype_of(columns[0])
     if weights is None:
-        weights = structural.full(columns[0].shape, 1, work)
+        count = work if density else canonicalize(np.int64)
+        weights = structural.full(columns[0].shape, 1, count)
     else:
         weights = as_type(as_array("histogramdd", weights), dtype_of(weights))
     counts = _count_in_bins(columns, edges, weights)
