@@ -66,6 +66,25 @@ def test_in_place_updates_each_element_once():
             np.testing.assert_array_equal(values, expected)
 
 
+def test_in_place_reads_before_it_writes():
+    """The first output takes the memory of the second input."""
+    b = Builder()
+    x0, x1 = b.input("x0", "f32"), b.input("x1", "f32")
+    y0, y1 = b.output("y0", "f32"), b.output("y1", "f32")
+    with b.for_("i", b.grid_begin(), b.grid_end(), lanes=W) as i:
+        b.store(y0, i, b.add(b.load(x0, i), 1.0))
+        b.store(y1, i, b.mul(b.load(x1, i), 2.0))
+    kernel = b.kernel("in_place", in_place=True)
+    for target in TARGETS:
+        (code,) = compile_kernels([kernel], target)
+        for n in SIZES:
+            first, second, result = floats(n), floats(n), zeros(n)
+            expected = first + np.float32(1), second * np.float32(2)
+            call(code, [first, second, second, result], end=n)
+            np.testing.assert_array_equal(second, expected[0])
+            np.testing.assert_array_equal(result, expected[1])
+
+
 def test_read_modify_write_runs_once_per_index():
     b = Builder()
     x, y = b.input("x", "f32"), b.output("y", "f32")

@@ -1,6 +1,7 @@
 """Code in memory: loading, sharing, freeing, threads."""
 
 import gc
+import os
 import threading
 from pathlib import Path
 
@@ -96,6 +97,31 @@ def test_threads_compile_and_run_together():
     for thread in threads:
         thread.join()
     assert not failures
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_forked_child_compiles_while_parent_threads_do():
+    stop = threading.Event()
+
+    def work():
+        k = 0
+        while not stop.is_set():
+            link.compile_kernels([scale_kernel(100.0 + k)])
+            k += 1
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        for _ in range(3):
+            child = os.fork()
+            if child == 0:
+                (code,) = link.compile_kernels([scale_kernel(3.0)])
+                os._exit(0 if np.array_equal(apply(code, X), X * np.float32(3)) else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        stop.set()
+        thread.join()
 
 
 def test_build_uses_the_disk(tmp_path, monkeypatch):

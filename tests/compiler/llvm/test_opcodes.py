@@ -139,3 +139,24 @@ def test_shift_by_constants(op):
                 b.store(out, b.add(b.mul(i, len(amounts)), k), value)
         arrays = [samples(dtype, 40, 1), np.zeros(40 * len(amounts), NUMPY_DTYPES[dtype])]
         check(b.kernel("shifts"), arrays, end=40)
+
+
+# functions whose reference here is rough, or whose domain is narrow: (low, high, tolerance factor)
+_DOMAINS = {
+    "log": (1e-3, 50), "log2": (1e-3, 50), "log10": (1e-3, 50), "log1p": (-0.9, 50),
+    "asin": (-1, 1), "acos": (-1, 1), "atanh": (-0.99, 0.99), "acosh": (1, 50),
+    "erfinv": (-0.99, 0.99), "rsqrt": (1e-3, 50), "pow": (1e-2, 5), "lgamma": (3, 30),
+    "digamma": (3, 30),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op", sorted(n for n, o in SCALAR_OPS.items() if o.kind == "math"))
+def test_functions_as_emitted(op):
+    """Accuracy has its own tests; here: whole expansions survive emission, in every lane count."""
+    low, high = _DOMAINS.get(op, (-3.0, 3.0))
+    arity = SCALAR_OPS[op].arity
+    for dtype, rtol in (("f32", 2e-6), ("f64", 1e-13)):
+        kernel = unary_kernel(op, dtype, dtype, lambda b, *v: b.op(op, *v), arity)
+        rng = np.random.default_rng(0)
+        arrays = [rng.uniform(low, high, 37).astype(NUMPY_DTYPES[dtype]) for _ in range(arity)]
+        check(kernel, [*arrays, np.zeros(37, NUMPY_DTYPES[dtype])], end=37, rtol=rtol)

@@ -13,6 +13,7 @@ from jato.loopir.scalar_ops import SCALAR_OPS
 
 DTYPES = ["bool", "u8", "i16", "i32", "i64", "u32", "f16", "bf16", "f32", "f64"]
 ROWS, COLUMNS = 3, 21
+_NOT_HERE = ("convert", "bitcast", "select", "fma", "max", "min", "maxnum", "minnum")
 _LETTERS = {"bool": "b", "f16": "f", "bf16": "f"}
 
 
@@ -62,9 +63,13 @@ class Program:
             return b.select(b.lt(x, y), z, x)
         if choice < 0.35 and x.dtype in ("f32", "f64"):
             return b.if_any(b.lt(x, y), lambda: b.abs(b.max(y, z)), x)
-        ops = [n for n, o in SCALAR_OPS.items() if o.kind == "machine" and letter in o.domain
-               and n not in ("convert", "bitcast", "select", "fma", "max", "min", "maxnum", "minnum")]  # fmt: skip
-        op = self.pick(sorted(ops))
+        op = self.pick(
+            sorted(
+                name
+                for name, info in SCALAR_OPS.items()
+                if info.kind == "machine" and letter in info.domain and name not in _NOT_HERE
+            )
+        )
         return b.op(op, *(x, y, z)[: SCALAR_OPS[op].arity])
 
     def values(self, row, column, count):

@@ -116,6 +116,18 @@ class KernelEmitter(ReduceEmitter):
 
     # ---- statements
 
+    def _read_before_writing(self, body: Sequence[Stmt]) -> None:
+        """Evaluates what a run of stores needs before the first of them: in a kernel that works
+        in place, it may overwrite what a later one reads."""
+        for statement in body:
+            if not isinstance(statement, Store):
+                return
+            needed = list(walk.expressions((statement,)))
+            if any(node.op == "load" and node.attr.space != "in" for node in needed):
+                return
+            for root in walk.roots(statement):
+                self.value(root)
+
     def statements(self, body: Sequence[Stmt]) -> None:
         skip = False
         for position, statement in enumerate(body):
@@ -123,6 +135,8 @@ class KernelEmitter(ReduceEmitter):
                 skip = False
                 continue
             if isinstance(statement, Store):
+                if self.in_place:
+                    self._read_before_writing(body[position:])
                 following = body[position + 1] if position + 1 < len(body) else None
                 pair = isinstance(following, Store) and self.is_store_pair(statement, following)
                 self.store(statement, following if pair and isinstance(following, Store) else None)

@@ -11,6 +11,7 @@ All functions are thread-safe; LLVM itself runs under one lock.
 from __future__ import annotations
 
 import json
+import os
 import struct
 import threading
 import time
@@ -26,6 +27,11 @@ from jato.compiler.llvm.target import Target, host, llvm, target_machine
 from jato.loopir.grammar import Kernel
 
 _LOCK = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # a child must not find LLVM halfway through a compilation of another thread
+    os.register_at_fork(
+        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
+    )
 _MAGIC = b"jato1"
 _REFERENCE = b"see "
 

@@ -23,7 +23,7 @@ from jato.compiler.llvm.memory import MemoryEmitter
 from jato.compiler.llvm.target import Target
 from jato.compiler.llvm.values import Val
 from jato.compiler.loops import walk
-from jato.loopir.grammar import Expr, For, Loop, Reduce, Stmt
+from jato.loopir.grammar import Expr, For, Loop, Reduce, Stmt, Store
 
 
 @dataclass
@@ -226,9 +226,12 @@ class LoopEmitter(MemoryEmitter):
         return code.ins(f"icmp ult <{lanes} x {kind}> {ins.lane_numbers(kind, lanes)}, {count}")
 
     def _repeatable(self, body: Sequence[Stmt]) -> bool:
-        """Running an iteration twice cannot be seen: nothing is read that might be written."""
-        return not self.in_place and not any(
-            node.op == "load" and node.attr.space != "in" for node in walk.expressions(body)
+        """Running an iteration twice cannot be seen: nothing is read that it might write."""
+        if self.in_place:
+            return False
+        written = {s.buffer for s in walk.statements(body) if isinstance(s, Store)}
+        return not any(
+            node.op == "load" and node.attr in written for node in walk.expressions(body)
         )
 
     # ---- which variables differ between lanes
