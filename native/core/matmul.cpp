@@ -15,6 +15,7 @@
 #include <string>
 #include <type_traits>
 
+#include "block_gemm.h"
 #include "dtype.h"
 #include "errors.h"
 #include "pool.h"
@@ -225,6 +226,19 @@ bool try_blas_gemm(const Product<T>& p) {
   return true;
 }
 
+// The kernel of block_gemm.h, where the machine has it.
+template <class T>
+bool try_block_gemm(const Product<T>& p) {
+  if constexpr (!is_complex<T>) {
+    if (p.is_vector() || p.alpha != T(1) || (p.beta != T(0) && p.beta != T(1))) return false;
+    return block_gemm(BlockProduct<T>{p.a.data, p.a.row_stride(), p.a.column_stride(), p.b.data,
+                                      p.b.row_stride(), p.b.column_stride(), p.c, p.ldc, p.m, p.n, p.k,
+                                      p.beta == T(1)});
+  } else {
+    return false;
+  }
+}
+
 // One part, on this thread.
 template <class T>
 void multiply(const Product<T>& p) {
@@ -233,7 +247,7 @@ void multiply(const Product<T>& p) {
     scale(p);
     return;
   }
-  if (try_blas_gemv(p) || try_blas_gemm(p)) return;
+  if (try_block_gemm(p) || try_blas_gemv(p) || try_blas_gemm(p)) return;
   multiply_plainly(p);
 }
 

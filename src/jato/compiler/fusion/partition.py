@@ -30,6 +30,7 @@ from jato.core.graph import Graph, Node, Var
 from jato.ops.contract import DotGeneral
 from jato.ops.reduction_family import Reduction
 from jato.ops.shapes import Reshape
+from jato.ops.slicing import Pad
 
 Shape = tuple[int, ...]
 
@@ -237,6 +238,8 @@ class Partition:
         return last not in carried
 
     def passes_rereading(self, node: Node) -> bool:
+        if isinstance(node.primitive, Pad):
+            return False  # a guard on every read of a window costs more than writing it once
         return cost.is_structural(node) and not node.primitive.rereads and all(
             type(a) is not Var or self.is_memory(a) or cost.is_structural(self.producer[a])
             for a in node.inputs

@@ -1,7 +1,8 @@
-"""Matrix products through BLAS.
+"""Matrix products as library steps.
 
 Takes   a dot_general in the form that graph/contractions.py makes.
-Gives   one library step; the runtime splits it over threads.
+Gives   one library step; the runtime splits it over threads and multiplies with its own kernel
+        (AVX-512, real numbers) or with BLAS.
 
 `fuse_epilogue` turns a product and the elementwise kernel right after it, if that runs over the
 rows of the result, into one tiled step: the kernel works on each block of rows while it is in cache.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import struct
 
+from jato.base import dtypes
 from jato.compiler.kernels import blas
 from jato.compiler.loops.schedule import LoopNest
 from jato.compiler.plan import Launch, Library, PlanContext
@@ -24,9 +26,10 @@ TILE_BYTES = 256 * 1024
 
 
 def plan_gemm(context: PlanContext, node: Node) -> None:
-    blas.load()
     lhs, rhs = node.inputs
     out = node.outputs[0]
+    if context.vector_bytes < 64 or dtypes.is_complex(out.aval.dtype):
+        blas.load()  # with AVX-512 the runtime has real products of its own (block_gemm.cpp)
     dims = dims_of(lhs.aval, rhs.aval, node.params["dimension_numbers"])
     batch, m, n, k = dims.matrix_sizes
     first = len(dims.batch_shape)

@@ -112,17 +112,24 @@ def compile_kernels(
 
 def generate(text: str, target: Target) -> bytes:
     """LLVM IR text to object code."""
-    with _LOCK:
-        machine = target_machine(target)
-        context = llvm.create_context()
-        try:
-            module = llvm.parse_assembly(text, context)
-        except RuntimeError as error:
-            invariant(False, f"LLVM refuses the generated code: {error}")
-        module.triple = machine.triple
-        module.data_layout = str(machine.target_data)
-        code: bytes = machine.emit_object(module)
+    with _LOCK:  # its objects die under the lock, too: disposing of them enters LLVM
+        return _generate(text, target)
+
+
+def _generate(text: str, target: Target) -> bytes:
+    machine = target_machine(target)
+    code: bytes = machine.emit_object(_parse(text, machine))
     return code
+
+
+def _parse(text: str, machine: Any) -> Any:
+    try:
+        module = llvm.parse_assembly(text, llvm.create_context())
+    except RuntimeError as error:
+        invariant(False, f"LLVM refuses the generated code: {error}")
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    return module
 
 
 def assembly(kernels: Sequence[Kernel], target: Target | None = None) -> str:
@@ -130,10 +137,12 @@ def assembly(kernels: Sequence[Kernel], target: Target | None = None) -> str:
     target = host() if target is None else target
     text = emit_module([(f"k{i}", k) for i, k in enumerate(kernels)], target)
     with _LOCK:
-        machine = target_machine(target)
-        module = llvm.parse_assembly(text, llvm.create_context())
-        module.triple = machine.triple
-        listing: str = machine.emit_assembly(module)
+        return _assembly(text, target)
+
+
+def _assembly(text: str, target: Target) -> str:
+    machine = target_machine(target)
+    listing: str = machine.emit_assembly(_parse(text, machine))
     return listing
 
 

@@ -94,7 +94,9 @@ def erfinv(x: Value) -> Value:
     w = -assemble(e, f, tail(f))
     ratio = centred(w, coefficients.ERFINV_W[x.dtype])
     root = w.sqrt()
-    ratio = where(root < ERFINV_SPLIT[x.dtype][0], ratio, centred(root, coefficients.ERFINV_ROOT[x.dtype]))
+    ratio = where(
+        root < ERFINV_SPLIT[x.dtype][0], ratio, centred(root, coefficients.ERFINV_ROOT[x.dtype])
+    )
     if x.dtype == "f64":
         far = centred(root, coefficients.ERFINV_FAR["f64"])
         ratio = where(root < ERFINV_SPLIT["f64"][1], ratio, far)

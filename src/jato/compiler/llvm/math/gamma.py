@@ -17,7 +17,7 @@ from jato.compiler.llvm.math.error_function import centred
 from jato.compiler.llvm.math.logarithm import log
 from jato.compiler.llvm.math.power import log_in_two_parts
 from jato.compiler.llvm.math.trigonometric import sin_reduced
-from jato.loopir.formula import Value, fast_two_sum, horner, two_product, two_sum, where
+from jato.loopir.formula import Value, horner, two_product, two_sum, where
 
 INFINITY, NAN = math.inf, math.nan
 
