@@ -16,8 +16,27 @@ from collections.abc import Callable
 
 import numpy
 from mpmath import (
-    matrix, mp, mpf, lu_solve, exp, log, sqrt, sin, cos, tan, atan, asin, erf, erfc, pi, expm1,
-    log1p, sinh, tanh, loggamma, psi, erfinv,
+    asin,
+    atan,
+    erf,
+    erfc,
+    erfinv,
+    exp,
+    expm1,
+    log,
+    log1p,
+    loggamma,
+    lu_solve,
+    matrix,
+    mp,
+    mpf,
+    pi,
+    psi,
+    sin,
+    sinh,
+    sqrt,
+    tan,
+    tanh,
 )  # fmt: skip
 
 mp.dps = 60
@@ -33,11 +52,16 @@ def round_to(value: mpf, precision: str) -> mpf:
     return +value
 
 
-def remez(g: Function, low: mpf, high: mpf, powers: list[int], weight: Function) -> tuple[list[mpf], mpf]:
+def remez(
+    g: Function, low: mpf, high: mpf, powers: list[int], weight: Function
+) -> tuple[list[mpf], mpf]:
     """The minimax coefficients of sum c_k t^powers[k] for g under weight, and the error."""
     count = len(powers)
     grid_size = max(24 * (count + 1), 150) | 1  # odd: the middle, where weights vanish, is no point
-    grid = [(low + high) / 2 - (high - low) / 2 * mp.cos(pi * i / grid_size) for i in range(grid_size + 1)]
+    grid = [
+        (low + high) / 2 - (high - low) / 2 * mp.cos(pi * i / grid_size)
+        for i in range(grid_size + 1)
+    ]
     g_grid = [g(t) for t in grid]
     w_grid = [abs(weight(t)) for t in grid]
     chosen = [round(i * grid_size / count) for i in range(count + 1)]
@@ -76,7 +100,10 @@ def alternation(errors: list[mpf], count: int) -> list[int]:
         if len(runs) == count + 1:
             runs.pop(0 if abs(errors[runs[0]]) < abs(errors[runs[-1]]) else -1)
         else:
-            drop = min(range(len(runs) - 1), key=lambda k: max(abs(errors[runs[k]]), abs(errors[runs[k + 1]])))
+            drop = min(
+                range(len(runs) - 1),
+                key=lambda k: max(abs(errors[runs[k]]), abs(errors[runs[k + 1]])),
+            )
             del runs[drop : drop + 2]
     if len(runs) < count:  # the fit is exact to working precision
         missing = [i for i in range(len(errors)) if i not in runs]
@@ -95,7 +122,10 @@ def absorb(error: numpy.ndarray, columns: numpy.ndarray) -> numpy.ndarray:
     best, best_level = numpy.zeros(columns.shape[1]), numpy.abs(error).max()
     for _ in range(20):
         root = numpy.sqrt(weights)
-        delta = numpy.linalg.lstsq(columns / scale * root[:, None], -error * root, rcond=1e-13)[0] / scale
+        delta = (
+            numpy.linalg.lstsq(columns / scale * root[:, None], -error * root, rcond=1e-13)[0]
+            / scale
+        )
         left = numpy.abs(error + columns @ delta)
         if left.max() < best_level:
             best, best_level = delta, left.max()
@@ -212,22 +242,33 @@ def table() -> dict[str, tuple[str, Callable[[], Tiers]]]:
         "EXP": (
             "e^r, |r| <= ln(2)/2",
             lambda: tiers(
-                exp, -HALF_LN2, HALF_LN2, {"f32": 7, "f64": 12, "wide": 8},
-                lambda r: exp(-r), {0: 1.0},
+                exp,
+                -HALF_LN2,
+                HALF_LN2,
+                {"f32": 7, "f64": 12, "wide": 8},
+                lambda r: exp(-r),
+                {0: 1.0},
             ),
         ),
         "EXP2": (
             "2^r, |r| <= 1/2",
             lambda: tiers(
-                lambda r: mpf(2) ** r, -0.5005, 0.5005, {"f32": 7, "f64": 12, "wide": 8},
-                lambda r: mpf(2) ** -r, {0: 1.0},
+                lambda r: mpf(2) ** r,
+                -0.5005,
+                0.5005,
+                {"f32": 7, "f64": 12, "wide": 8},
+                lambda r: mpf(2) ** -r,
+                {0: 1.0},
             ),
         ),
         "EXPM1": (
             "(e^r - 1 - r) / r^2, |r| <= ln(2)/2",
             lambda: tiers(
-                lambda r: (expm1(r) - r) / r**2, -HALF_LN2, HALF_LN2,
-                {"f32": 5, "f64": 10, "wide": 6}, lambda r: r * r / expm1(r),
+                lambda r: (expm1(r) - r) / r**2,
+                -HALF_LN2,
+                HALF_LN2,
+                {"f32": 5, "f64": 10, "wide": 6},
+                lambda r: r * r / expm1(r),
             ),
         ),
         "SINH": (
@@ -241,7 +282,10 @@ def table() -> dict[str, tuple[str, Callable[[], Tiers]]]:
         "LOG1P": (
             "(log(1 + f) - f) / f^2, sqrt(1/2) <= 1 + f <= sqrt(2)",
             lambda: tiers(
-                lambda f: (log1p(f) - f) / f**2, SQRT_HALF, SQRT_TWO, {"f32": 9, "wide": 12},
+                lambda f: (log1p(f) - f) / f**2,
+                SQRT_HALF,
+                SQRT_TWO,
+                {"f32": 9, "wide": 12},
                 lambda f: f * f / log1p(f),
             ),
         ),
@@ -250,7 +294,7 @@ def table() -> dict[str, tuple[str, Callable[[], Tiers]]]:
 
 def table_of_logarithms() -> dict[str, tuple[str, Callable[[], Tiers]]]:
     # With s = f / (2 + f): log(1 + f) = 2 s + s^3 L(s^2).
-    in_s = lambda t: (log((1 + sqrt(t)) / (1 - sqrt(t))) / sqrt(t) - 2) / t  # noqa: E731
+    in_s = lambda t: (log((1 + sqrt(t)) / (1 - sqrt(t))) / sqrt(t) - 2) / t
     s_max = (SQRT_TWO / (2 + SQRT_TWO)) ** 2 * mpf("1.001")
     return {
         "LOG_S": (
@@ -331,12 +375,16 @@ def table_of_gamma() -> dict[str, tuple[str, Callable[[], Tiers]]]:
         "STIRLING": (
             "x times what Stirling's formula leaves, in 1/x^2, x >= 3",
             lambda: tiers(
-                stirling, tiny, mpf(1) / 9, {"f64": 9, "wide": 4},
+                stirling,
+                tiny,
+                mpf(1) / 9,
+                {"f64": 9, "wide": 4},
                 lambda t: sqrt(t) / loggamma(1 / sqrt(t)),
             ),
         ),
         "DIGAMMA_ROOT": (
-            "the positive zero in two parts", lambda: {"f64": (parts(root, "f64", 53, 0), 0.0)}
+            "the positive zero in two parts",
+            lambda: {"f64": (parts(root, "f64", 53, 0), 0.0)},
         ),
         "DIGAMMA": (
             "digamma(x) / (x - zero) in x - c, 1 <= x <= 2",
@@ -347,7 +395,10 @@ def table_of_gamma() -> dict[str, tuple[str, Callable[[], Tiers]]]:
         "DIGAMMA_SERIES": (
             "x^2 (digamma(x) - log(x) + 1/(2 x)) in 1/x^2, x >= 2",
             lambda: tiers(
-                digamma_rest, tiny, mpf(1) / 4, {"f64": 14, "wide": 6},
+                digamma_rest,
+                tiny,
+                mpf(1) / 4,
+                {"f64": 14, "wide": 6},
                 lambda t: t / psi(0, 1 / sqrt(t)),
             ),
         ),
@@ -401,12 +452,15 @@ def table_of_error_functions() -> dict[str, tuple[str, Callable[[], Tiers]]]:
         return lambda t: 1 / f(t)
 
     centre = {"f64": ([4.0], 0.0), "wide": ([2.0], 0.0)}
-    to_erf = lambda x: erfc(x) / erf(x)  # noqa: E731
+    to_erf = lambda x: erfc(x) / erf(x)
     return {
         "ERF": (
             "erf(x) / x - 1 in x^2, |x| <= 1",
             lambda: tiers(
-                lambda t: erf(sqrt(t)) / sqrt(t) - 1, 1e-9, 1, {"f32": 7, "f64": 12},
+                lambda t: erf(sqrt(t)) / sqrt(t) - 1,
+                1e-9,
+                1,
+                {"f32": 7, "f64": 12},
                 lambda t: sqrt(t) / erf(sqrt(t)),
             ),
         ),
@@ -425,8 +479,20 @@ def table_of_error_functions() -> dict[str, tuple[str, Callable[[], Tiers]]]:
         "ERFINV_W": (
             "erfinv(x) / x in w - c, w = -log(1 - x^2); w <= 5 (f32), 6.25 (f64)",
             lambda: {
-                **centred(inverse_error_ratio, mpf("1e-20"), mpf(5), {"f32": 10}, relative(inverse_error_ratio)),
-                **centred(inverse_error_ratio, mpf("1e-20"), mpf("6.25"), {"f64": 23}, relative(inverse_error_ratio)),
+                **centred(
+                    inverse_error_ratio,
+                    mpf("1e-20"),
+                    mpf(5),
+                    {"f32": 10},
+                    relative(inverse_error_ratio),
+                ),
+                **centred(
+                    inverse_error_ratio,
+                    mpf("1e-20"),
+                    mpf("6.25"),
+                    {"f64": 23},
+                    relative(inverse_error_ratio),
+                ),
             },
         ),
         "ERFINV_ROOT": (
@@ -451,13 +517,17 @@ def bits_of_inverse_pi(first: int, words: int) -> list[int]:
 
 
 def print_inverse_pi() -> None:
-    print("\n# 1/pi in words of 64 bits, the first being floor(2^(1068 - 1075 + 63) / pi) mod 2^64: for")
+    print(
+        "\n# 1/pi in words of 64 bits, the first being floor(2^(1068 - 1075 + 63) / pi) mod 2^64: for"
+    )
     print("# M 2^(E - 1075) in units of 2^-63 from E = 1023 + 45 up to 2046.")
     print("INVERSE_PI_WORDS: tuple[int, ...] = (")
     for word in bits_of_inverse_pi(1068 - 1075 + 63, 19):
         print(f"    0x{word:016X},")
     print(")")
-    print("\n# (limit, c1, c2, c3): c1 + c2 + c3 = 1/pi for |x| >= limit, short of multiples of 2 in x / pi;")
+    print(
+        "\n# (limit, c1, c2, c3): c1 + c2 + c3 = 1/pi for |x| >= limit, short of multiples of 2 in x / pi;"
+    )
     print("# c1 and c2 have 29 bits.")
     print("INVERSE_PI_CUTS: dict[str, tuple[tuple[float, ...], ...]] = {")
     print('    "f32": (')

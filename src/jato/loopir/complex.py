@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple
 
 from jato.loopir.formula import Value, two_product, two_sum, where
 from jato.loopir.grammar import Expr
@@ -465,7 +465,7 @@ def minimum(x: Pair, y: Pair) -> Pair:
     return select(less_equal(x, y) | is_nan(x), x, y)
 
 
-FUNCTIONS: dict[str, Callable[..., Union[Pair, Value]]] = {
+FUNCTIONS: dict[str, Callable[..., Pair | Value]] = {
     "add": add, "sub": subtract, "mul": multiply, "div": divide, "neg": negative,
     "abs": absolute, "sign": sign, "conj": conjugate, "square": square,
     "reciprocal": reciprocal, "real": lambda x: x.re, "imag": lambda x: x.im,
@@ -478,7 +478,7 @@ FUNCTIONS: dict[str, Callable[..., Union[Pair, Value]]] = {
 }  # fmt: skip
 
 
-def complex_op(b: Any, opcode: str, *args: Complex) -> Union[Complex, Expr]:
+def complex_op(b: Any, opcode: str, *args: Complex) -> Complex | Expr:
     """`opcode` of complex values: Complex, or a real or bool expression (abs, eq, ...)."""
     function = FUNCTIONS.get(opcode)
     if function is None:

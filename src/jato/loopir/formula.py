@@ -14,12 +14,12 @@ Start reading at `Value`, then `where` and `horner`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import Any, TypeAlias
 
 from jato.loopir.grammar import Expr
 
-Number = Union[int, float, bool]
-Operand = Union["Value", int, float, bool]
+Number = int | float | bool
+Operand: TypeAlias = "Value | int | float | bool"
 
 _SIGNED = {"u32": "i32", "u64": "i64"}
 BITS = {"f32": "u32", "f64": "u64"}
