@@ -34,7 +34,7 @@ void Event::fail_without_lock(std::exception_ptr error) noexcept {
 }
 
 bool Event::wait(std::chrono::nanoseconds timeout) noexcept {
-  if (spin_until([this] { return ready(); }, kSpinTime)) return true;
+  if (spin_until([this] { return ready(); }, [] { return -1; }, kSpinTime)) return true;
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, timeout, [this] { return ready(); });
 }

@@ -28,6 +28,7 @@ struct DeviceQueue::State {
   int32_t cancel = 0;  // of the running job; kernels read it while others write it
   std::atomic<int64_t> depth{0};
   std::atomic<uint32_t> arrivals{0};
+  std::atomic<int> submitter_cpu{-1};  // where the latest job came from
 };
 
 namespace {
@@ -99,6 +100,7 @@ void DeviceQueue::submit(std::unique_ptr<Job> job) {
   }
   state->jobs.push_back(std::move(job));
   state->depth.fetch_add(1, std::memory_order_relaxed);
+  state->submitter_cpu.store(current_cpu(), std::memory_order_relaxed);
   state->arrivals.fetch_add(1, std::memory_order_release);
   state->job_came.notify_one();
 }
@@ -110,7 +112,8 @@ void DeviceQueue::work(DeviceQueue* queue, State* state) {
     if (state->jobs.empty()) {
       const uint32_t seen = state->arrivals.load(std::memory_order_relaxed);
       lock.unlock();
-      spin_until([&] { return state->arrivals.load(std::memory_order_acquire) != seen; }, kSpinTime);
+      spin_until([&] { return state->arrivals.load(std::memory_order_acquire) != seen; },
+                 [&] { return state->submitter_cpu.load(std::memory_order_relaxed); }, kSpinTime);
       lock.lock();
     }
     state->job_came.wait(lock, [&] { return !state->jobs.empty(); });

@@ -40,7 +40,8 @@ struct ParallelJob {
   const int64_t n, chunk;
   const int max_helpers;
   std::atomic<int64_t> next{0};
-  std::atomic<int> helpers{0};  // changes under the pool's mutex; read without it by the caller
+  std::atomic<int> helper_cpu{-1};  // where the helper that joined last was
+  std::atomic<int> helpers{0};      // changes under the pool's mutex; read without it by the caller
   // Guarded by the pool's mutex:
   int joined = 0;  // helpers so far: a helper's worker number
   bool caller_sleeps = false;
@@ -59,6 +60,7 @@ struct PoolState {
   std::condition_variable work_came, helper_left;
   ParallelJob* jobs = nullptr;        // newest first
   std::atomic<uint32_t> arrivals{0};  // changes when a job comes: what idle workers spin on
+  std::atomic<int> caller_cpu{-1};    // where the latest job came from
   int workers = 0;
   int busy_workers = 0;
   int callers = 0;
@@ -120,7 +122,8 @@ ParallelJob& wait_for_job(PoolState& pool, std::unique_lock<std::mutex>& lock) {
     const uint32_t seen = pool.arrivals.load(std::memory_order_relaxed);
     lock.unlock();
     const bool arrived =
-        spin_until([&] { return pool.arrivals.load(std::memory_order_acquire) != seen; }, kSpinTime);
+        spin_until([&] { return pool.arrivals.load(std::memory_order_acquire) != seen; },
+                   [&] { return pool.caller_cpu.load(std::memory_order_relaxed); }, kSpinTime);
     lock.lock();
     if (arrived) continue;
     if (ParallelJob* const job = find_job_locked(pool)) return *job;
@@ -136,6 +139,7 @@ void worker_main(PoolState& pool) {
     ParallelJob& job = wait_for_job(pool, lock);
     const int worker = ++job.joined;
     job.helpers.fetch_add(1, std::memory_order_relaxed);
+    job.helper_cpu.store(current_cpu(), std::memory_order_relaxed);
     ++pool.busy_workers;
     lock.unlock();
     run_ranges(pool, job, worker);
@@ -164,7 +168,8 @@ void start_workers_locked(PoolState& pool, int wanted) {
 
 void wait_for_helpers(PoolState& pool, ParallelJob& job) {
   const auto all_left = [&] { return job.helpers.load(std::memory_order_acquire) == 0; };
-  if (!spin_until(all_left, kSpinTime)) {
+  const auto helper_cpu = [&] { return job.helper_cpu.load(std::memory_order_relaxed); };
+  if (!spin_until(all_left, helper_cpu, kSpinTime)) {
     std::unique_lock lock(pool.mutex);
     job.caller_sleeps = true;
     pool.helper_left.wait(lock, all_left);
@@ -185,6 +190,7 @@ void run_parallel(int64_t n, int64_t chunk, int threads, RangeFn fn, void* conte
     job.following = pool.jobs;
     if (job.following != nullptr) job.following->previous = &job;
     pool.jobs = &job;
+    pool.caller_cpu.store(current_cpu(), std::memory_order_relaxed);
     pool.arrivals.fetch_add(1, std::memory_order_release);
     to_wake = std::min(pool.sleepers, max_helpers);
   }
