@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jato.base import dtypes
+from jato.core.graph import Literal
 from jato.core.primitive import AxisData, UndefinedPrimal
 from jato.core.types import Zero, array_type, tangent_type, type_of
 from jato.ops.contract import accumulator_dtype, sum_of
@@ -29,10 +30,15 @@ from jato.ops.convert import convert_element_type
 from jato.ops.elementwise import add
 from jato.ops.families import TypeCached, is_zero_tangent, transposed
 from jato.ops.shapes import move_axis, zeros
+from jato.ops.slicing import PAD
 from jato.ops.structural import reshape, rev
 
 # Windows of up to so many taps become straight-line code: 2x faster than a loop over 5 x 5.
 UNROLLED_TAPS = 32
+
+# Beyond so many taps writing a padded image (0.3 ms for 1M pixels) is cheaper than a guard on every
+# read: 5 x 5 taps take 0.8 against 2.7 ms, 3 x 3 taps 0.6 against 0.3.
+GUARDED_TAPS = 12
 
 Pads = tuple[tuple[int, int], ...]
 
@@ -278,6 +284,22 @@ class Conv(TypeCached):
             straight = channels * math.prod(window) <= UNROLLED_TAPS
             total = sum_of(b, (channels, *window), product, name, unroll=straight)
         return b.convert(total, dtypes.scalar_name(out))
+
+    def simplify(self, node: Any, rewriter: Any) -> Any:
+        # padded convolution -> convolution of the padded image: no read needs a guard
+        lhs, rhs = node.inputs
+        padding, spec = node.params["padding"], node.params["dimension_numbers"].lhs_spec
+        if all(p == (0, 0) for p in padding) or any(d != 1 for d in node.params["lhs_dilation"]):
+            return None
+        if rhs.aval.size <= GUARDED_TAPS * rhs.aval.shape[node.params["dimension_numbers"].rhs_spec[0]]:
+            return None
+        config = [(0, 0, 0)] * lhs.aval.ndim
+        for d, (low, high) in zip(spec[2:], padding, strict=True):
+            config[d] = (low, high, 0)
+        zero = Literal(np.zeros((), lhs.aval.dtype)[()], array_type((), lhs.aval.dtype))
+        (padded,) = rewriter.bind(PAD, lhs, zero, padding_config=tuple(config))
+        params = node.params | {"padding": ((0, 0),) * len(padding)}
+        return rewriter.bind(self, padded, rhs, **params)
 
     def reference(
         self, lhs: Any, rhs: Any, *, window_strides: tuple[int, ...], padding: Pads,

@@ -25,6 +25,7 @@ from jato.base import dtypes
 from jato.core.primitive import AxisData
 from jato.core.types import ArrayType, Zero, array_type, tangent_type, type_of
 from jato.ops.convolution import (
+    UNROLLED_TAPS,
     Pads,
     all_of,
     input_gradient_pads,
@@ -109,7 +110,9 @@ class Window:
 
         if not axes:
             return full_taps()
-        return b.reduce([self.sizes[i] for i in axes], full_taps, combine, identity)
+        extents = [self.sizes[i] for i in axes]
+        straight = math.prod(extents) <= UNROLLED_TAPS
+        return b.reduce(extents, full_taps, combine, identity, unroll=straight)
 
     def tap_number(self, b: Any, taps: Sequence[Any]) -> Any:
         """Loop IR: row-major number of a tap."""
