@@ -87,8 +87,8 @@ def test_convert(source):
 
 
 def test_bitcast():
-    for source, target in [("f32", "i32"), ("u32", "f32"), ("f64", "i64"), ("f16", "u16"),
-                           ("bf16", "i16"), ("i16", "bf16"), ("bool", "u8"), ("i8", "u8")]:  # fmt: skip
+    pairs = "f32 i32, u32 f32, f64 i64, f16 u16, bf16 i16, i16 bf16, bool u8, i8 u8"
+    for source, target in (pair.split() for pair in pairs.split(", ")):
         kernel = unary_kernel("bitcast", source, target, lambda b, x: b.bitcast(x, target), 1)
         x = samples(source, 37, 5)
         check(kernel, [x, np.zeros(37, NUMPY_DTYPES[target])], end=37)
