@@ -521,9 +521,10 @@ class _Assembler:
         nest = step.epilogue
         use = self.uses[nest]
         builder.tiled(
-            step.rows, step.grain, step.name, slots, step.params, use.address,
-            [self.slot(v) for v in nest.arguments], use.params, step.cost_ns, nest.step_ns,
-            use.scratch_bytes, nest.kernel.name, nest.bytes,
+            rows=step.rows, grain=step.grain, library=step.name, library_slots=slots,
+            library_params=step.params, library_cost_ns=step.cost_ns, address=use.address,
+            slots=[self.slot(v) for v in nest.arguments], params=use.params, cost_ns=nest.step_ns,
+            scratch_bytes=use.scratch_bytes, name=nest.kernel.name, bytes=nest.bytes,
         )  # fmt: skip
         return step.cost_ns + nest.grid * nest.step_ns
 
