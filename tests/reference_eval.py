@@ -22,7 +22,7 @@ from jato.control.call import call
 from jato.core.staging import trace_to_graph
 from jato.core.trace import Tracer
 from jato.core.types import type_of
-from jato.ops import arithmetic, convert, selection, structural, transcendental
+from jato.ops import convert, elementwise, structural
 
 
 def evaluate_with_numpy(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -50,7 +50,7 @@ def _names(*modules: Any) -> SimpleNamespace:
     return SimpleNamespace(**found)
 
 
-ours = _names(arithmetic, selection, transcendental, convert, structural)
+ours = _names(elementwise, convert, structural)
 theirs = jax.lax
 
 

@@ -75,9 +75,7 @@ def same(found: np.ndarray, expected: np.ndarray, ulps: float, signs: bool = Tru
         _close(found, expected, ulps, np.abs(expected.astype(np.float64)), signs)
 
 
-def _close(
-    found: np.ndarray, expected: np.ndarray, ulps: float, scale: Any, signs: bool
-) -> None:
+def _close(found: np.ndarray, expected: np.ndarray, ulps: float, scale: Any, signs: bool) -> None:
     dtype = found.dtype
     found, expected = found.astype(np.float64), expected.astype(np.float64)
     np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))

@@ -71,9 +71,7 @@ def test_jvp_of_zero_and_of_integers_is_zero(name):
 
 def linear_sets(primitive, sample):
     """Sets of inexact operands in which the reference is linear, found by trying."""
-    floats = [
-        i for i, x in enumerate(sample.operands) if dtypes.is_inexact(np.asarray(x).dtype)
-    ]
+    floats = [i for i, x in enumerate(sample.operands) if dtypes.is_inexact(np.asarray(x).dtype)]
     sets = [(i,) for i in floats] + ([tuple(floats)] if len(floats) > 1 else [])
     rng = np.random.default_rng(3)
 
@@ -155,6 +153,10 @@ def test_every_primitive_of_these_families_has_samples():
 
 
 def test_missing_rules_name_primitive_and_rule():
-    with pytest.raises(MissingRule, match=r"'trigamma' has no 'jvp' rule"), numpy_evaluation(), x64():
+    with (
+        pytest.raises(MissingRule, match=r"'trigamma' has no 'jvp' rule"),
+        numpy_evaluation(),
+        x64(),
+    ):
         x = hold(np.array(1.0))
         Primitive.registry["trigamma"].jvp([x], [x])

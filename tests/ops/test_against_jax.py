@@ -19,15 +19,9 @@ WHOLE = np.array([-(2**31), -7, -1, 0, 1, 3, 31, 32, 2**31 - 1], np.int32)
 I, J = (g.ravel() for g in np.meshgrid(WHOLE, WHOLE))
 Z = (LINE[1:-4] + 1j * LINE[3:-2]).astype(np.complex64)  # finite: beyond, JAX is not C99
 
-UNARY = (
-    "neg sign abs floor ceil is_finite exp exp2 expm1 log log1p sin cos tan asin acos atan sinh cosh "
-    "tanh asinh acosh atanh logistic sqrt rsqrt cbrt erf erfc erf_inv lgamma digamma square reciprocal"
-).split()
-BINARY = "add sub mul div rem max min pow atan2 nextafter eq ne lt le gt ge".split()
-INTEGER = (
-    "add sub mul div rem max min bitwise_and bitwise_or bitwise_xor shift_left shift_right_logical "
-    "shift_right_arithmetic eq lt ge"
-).split()
+UNARY = ["neg", "sign", "abs", "floor", "ceil", "is_finite", "exp", "exp2", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "logistic", "sqrt", "rsqrt", "cbrt", "erf", "erfc", "erf_inv", "lgamma", "digamma", "square", "reciprocal"]
+BINARY = ["add", "sub", "mul", "div", "rem", "max", "min", "pow", "atan2", "nextafter", "eq", "ne", "lt", "le", "gt", "ge"]
+INTEGER = ["add", "sub", "mul", "div", "rem", "max", "min", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right_logical", "shift_right_arithmetic", "eq", "lt", "ge"]
 
 
 def run(function, *operands):
@@ -69,7 +63,10 @@ def test_integers(name, dtype):
     agree(run(getattr(elementwise, name), x, y), getattr(lax, name)(x, y))
 
 
-@pytest.mark.parametrize("name", ["neg", "sign", "abs", "exp", "log", "sqrt", "sin", "tanh", "square", "conj", "real", "imag"])
+@pytest.mark.parametrize(
+    "name",
+    ["neg", "sign", "abs", "exp", "log", "sqrt", "sin", "tanh", "square", "conj", "real", "imag"],
+)
 def test_complex(name):
     found, expected = run(getattr(elementwise, name), Z), np.asarray(getattr(lax, name)(Z))
     assert found.dtype == expected.dtype
@@ -77,7 +74,9 @@ def test_complex(name):
 
 
 def test_round_methods():
-    x = np.array([-2.5, -1.5, -0.5, -0.2, 0.49999997, 0.5, 1.5, 2.5, 8388609.0, inf, nan], np.float32)
+    x = np.array(
+        [-2.5, -1.5, -0.5, -0.2, 0.49999997, 0.5, 1.5, 2.5, 8388609.0, inf, nan], np.float32
+    )
     agree(run(elementwise.round, x), lax.round(x))
     method = lax.RoundingMethod.TO_NEAREST_EVEN
     agree(run(lambda v: elementwise.round(v, method), x), lax.round(x, method))
@@ -89,25 +88,43 @@ def test_bits():
     agree(run(elementwise.bitwise_not, WHOLE), lax.bitwise_not(WHOLE))
 
 
-@pytest.mark.parametrize("target", ["int8", "uint8", "int32", "uint32", "bool", "float16", "complex64"])
+@pytest.mark.parametrize(
+    "target", ["int8", "uint8", "int32", "uint32", "bool", "float16", "complex64"]
+)
 def test_conversion(target):
     x = np.array([-inf, -300, -1.5, -0.0, 0.7, 255.9, 3e9, inf, nan, 127, 128], np.float32)
-    agree(run(lambda v: convert.convert_element_type(v, target), x), lax.convert_element_type(x, target), 1e-3)
-    agree(run(lambda v: convert.convert_element_type(v, target), WHOLE), lax.convert_element_type(WHOLE, target), 1e-3)
+    agree(
+        run(lambda v: convert.convert_element_type(v, target), x),
+        lax.convert_element_type(x, target),
+        1e-3,
+    )
+    agree(
+        run(lambda v: convert.convert_element_type(v, target), WHOLE),
+        lax.convert_element_type(WHOLE, target),
+        1e-3,
+    )
 
 
 @pytest.mark.parametrize("bits", [(5, 10), (8, 7), (8, 3), (4, 3), (5, 2)])
 def test_reduce_precision(bits):
-    x = np.concatenate([LINE, np.linspace(-4, 4, 57, dtype=np.float32), np.float32([1e-40, 7e4, 3e38])])
+    x = np.concatenate(
+        [LINE, np.linspace(-4, 4, 57, dtype=np.float32), np.float32([1e-40, 7e4, 3e38])]
+    )
     agree(run(lambda v: convert.reduce_precision(v, *bits), x), lax.reduce_precision(x, *bits), 0)
 
 
 @pytest.mark.parametrize("target,shape", [("int32", (4,)), ("uint8", (4,)), ("int16", (2, 2))])
 def test_bitcast(target, shape):
     x = np.arange(4, dtype=np.float32).reshape(shape)
-    agree(run(lambda v: convert.bitcast_convert_type(v, target), x), lax.bitcast_convert_type(x, target))
+    agree(
+        run(lambda v: convert.bitcast_convert_type(v, target), x),
+        lax.bitcast_convert_type(x, target),
+    )
     narrow = np.arange(16, dtype=np.uint8).reshape(4, 4)
-    agree(run(lambda v: convert.bitcast_convert_type(v, "float32"), narrow), lax.bitcast_convert_type(narrow, "float32"))
+    agree(
+        run(lambda v: convert.bitcast_convert_type(v, "float32"), narrow),
+        lax.bitcast_convert_type(narrow, "float32"),
+    )
 
 
 def tangent(function, operands, tangents):
@@ -128,7 +145,9 @@ def tangent(function, operands, tangents):
         finally:
             Primitive.bind = bind
         primitive, args, params = bound[0]
-        out, t = primitive.jvp(args, [t if isinstance(t, Zero) else hold(t) for t in tangents], **params)
+        out, t = primitive.jvp(
+            args, [t if isinstance(t, Zero) else hold(t) for t in tangents], **params
+        )
     return np.zeros(type_of(out).shape, np.float32) if isinstance(t, Zero) else value(t)
 
 
@@ -136,7 +155,30 @@ KINKS = np.array([-2, -1, -0.0, 0.0, 0.5, 1, 2, 3], np.float32)
 A, B = (g.ravel() for g in np.meshgrid(KINKS, KINKS))
 
 
-@pytest.mark.parametrize("name", ["abs", "sign", "floor", "ceil", "sqrt", "log", "square", "tanh", "logistic", "rsqrt", "atan", "asinh", "erf", "erf_inv", "log1p", "expm1", "cbrt", "exp2", "tan"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "abs",
+        "sign",
+        "floor",
+        "ceil",
+        "sqrt",
+        "log",
+        "square",
+        "tanh",
+        "logistic",
+        "rsqrt",
+        "atan",
+        "asinh",
+        "erf",
+        "erf_inv",
+        "log1p",
+        "expm1",
+        "cbrt",
+        "exp2",
+        "tan",
+    ],
+)
 def test_derivative_of_one(name):
     t = np.ones_like(KINKS)
     found = tangent(getattr(elementwise, name), [KINKS], [t])
@@ -185,12 +227,16 @@ def test_derivative_of_reductions(name):
     t = np.array([[1, 2, 3], [4, 5, 6], [7, 8, 9], [1, 2, 4]], np.float32)
     module = structural if name == "reduce_sum" else reduce
     found = tangent(lambda v: getattr(module, name)(v, (1,)), [x], [t])
-    np.testing.assert_allclose(found, jax.jvp(lambda v: getattr(lax, name)(v, (1,)), [x], [t])[1], rtol=1e-6)
+    np.testing.assert_allclose(
+        found, jax.jvp(lambda v: getattr(lax, name)(v, (1,)), [x], [t])[1], rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 def test_positions(name):
-    rows = np.array([[0, 1, nan], [nan, nan, 1], [5, 5, 5], [-inf] * 3, [inf] * 3, [0.0, -0.0, 0]], np.float32)
+    rows = np.array(
+        [[0, 1, nan], [nan, nan, 1], [5, 5, 5], [-inf] * 3, [inf] * 3, [0.0, -0.0, 0]], np.float32
+    )
     found = run(lambda v: getattr(reduce, name)(v, 1), rows)
     agree(found, getattr(lax, name)(rows, 1, np.int32))
     halves = np.array([0.0] * 50 + [nan] * 50, np.float32)
@@ -199,7 +245,11 @@ def test_positions(name):
 
 def test_reduce_recognises_monoids_and_takes_any_function():
     x = np.arange(1, 8, dtype=np.float32)
-    for ours, theirs in ((elementwise.add, lax.add), (elementwise.max, lax.max), (elementwise.mul, lax.mul)):
+    for ours, theirs in (
+        (elementwise.add, lax.add),
+        (elementwise.max, lax.max),
+        (elementwise.mul, lax.mul),
+    ):
         found = run(lambda v, f=ours: reduce.reduce(v, 1.0, f, (0,)), x)
         agree(found, lax.reduce(x, np.float32(1), theirs, (0,)))
 

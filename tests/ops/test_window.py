@@ -4,8 +4,10 @@ import jax
 import numpy as np
 import pytest
 from jax import lax
+from reference_rules import check_batch, check_jvp, check_transpose, numpy_evaluation, value, x64
+from samples.window import CONVS, WINDOWS, conv_params, window_of
 
-from jato.ops import arithmetic, selection, window
+from jato.ops import elementwise, window
 from jato.ops.convolution import CONV, ConvDimensionNumbers
 from jato.ops.pooling import (
     REDUCE_WINDOW_ARGMAX,
@@ -17,8 +19,6 @@ from jato.ops.pooling import (
     WINDOW_SCATTER_ADD,
     Window,
 )
-from samples.window import CONVS, WINDOWS, conv_params, window_of
-from reference_rules import check_batch, check_jvp, check_transpose, numpy_evaluation, value, x64
 
 RNG = np.random.default_rng(0)
 
@@ -39,7 +39,10 @@ def test_conv(name, dtype):
     assert value(got).dtype == want.dtype
     tolerance = 2e-2 if dtype == "bfloat16" else 1e-4
     np.testing.assert_allclose(
-        value(got).astype(np.complex64), np.asarray(want).astype(np.complex64), rtol=tolerance, atol=tolerance
+        value(got).astype(np.complex64),
+        np.asarray(want).astype(np.complex64),
+        rtol=tolerance,
+        atol=tolerance,
     )
 
 
@@ -91,10 +94,14 @@ def test_patches_and_local(numbers):
     want = lax.conv_general_dilated_patches(lhs, *args, dimension_numbers=numbers)
     spatial = want.shape[2:] if numbers is None else want.shape[1:3]
     rhs = floats(4, 18, *spatial) if numbers is None else floats(*spatial, 18, 4)
-    local = lax.conv_general_dilated_local(lhs, rhs, (1, 2), "SAME", (2, 3), dimension_numbers=numbers)
+    local = lax.conv_general_dilated_local(
+        lhs, rhs, (1, 2), "SAME", (2, 3), dimension_numbers=numbers
+    )
     with numpy_evaluation():
         got = window.conv_general_dilated_patches(lhs, *args, dimension_numbers=numbers)
-        mine = window.conv_general_dilated_local(lhs, rhs, (1, 2), "SAME", (2, 3), dimension_numbers=numbers)
+        mine = window.conv_general_dilated_local(
+            lhs, rhs, (1, 2), "SAME", (2, 3), dimension_numbers=numbers
+        )
     np.testing.assert_allclose(value(got), want, rtol=1e-5)
     np.testing.assert_allclose(value(mine), local, rtol=1e-4, atol=1e-5)
 
@@ -102,16 +109,16 @@ def test_patches_and_local(numbers):
 def test_dimension_numbers():
     for names in [None, ("NHWC", "HWIO", "NHWC"), ("CNHW", "IOWH", "NCWH")]:
         want = lax.conv_dimension_numbers((1, 2, 3, 4), (1, 2, 3, 4), names)
-        assert window.conv_dimension_numbers((1, 2, 3, 4), (1, 2, 3, 4), names) == ConvDimensionNumbers(
-            want.lhs_spec, want.rhs_spec, want.out_spec
-        )
+        assert window.conv_dimension_numbers(
+            (1, 2, 3, 4), (1, 2, 3, 4), names
+        ) == ConvDimensionNumbers(want.lhs_spec, want.rhs_spec, want.out_spec)
 
 
 # ---- reduce_window
 
 MONOIDS = {
-    "add": (arithmetic.add, lax.add, 0), "max": (arithmetic.max, lax.max, -np.inf),
-    "min": (arithmetic.min, lax.min, np.inf), "mul": (arithmetic.mul, lax.mul, 1),
+    "add": (elementwise.add, lax.add, 0), "max": (elementwise.max, lax.max, -np.inf),
+    "min": (elementwise.min, lax.min, np.inf), "mul": (elementwise.mul, lax.mul, 1),
 }  # fmt: skip
 
 
@@ -135,14 +142,15 @@ def test_reduce_window_integers_bools_and_nan():
         x = np.array([3, -5, 7], np.int8)
         low = np.iinfo(np.int8).min
         np.testing.assert_array_equal(
-            value(window.reduce_window(x, low, arithmetic.max, *args)), lax.reduce_window(x, np.int8(low), lax.max, *args)
+            value(window.reduce_window(x, low, elementwise.max, *args)),
+            lax.reduce_window(x, np.int8(low), lax.max, *args),
         )
         mask = np.array([True, False, False])
-        got = window.reduce_window(mask, False, selection.bitwise_or, *args)
+        got = window.reduce_window(mask, False, elementwise.bitwise_or, *args)
         np.testing.assert_array_equal(value(got), [True, False, False])
         y = np.array([np.nan, 1, 2, 3], np.float32)
         np.testing.assert_array_equal(
-            value(window.reduce_window(y, -np.inf, arithmetic.max, *args)), [np.nan, 2, 3, 3]
+            value(window.reduce_window(y, -np.inf, elementwise.max, *args)), [np.nan, 2, 3, 3]
         )
 
 
@@ -150,8 +158,10 @@ def test_reduce_window_of_tuples():
     x, i = floats(6), np.arange(6, dtype=np.int32)
 
     def ours(left, right):
-        take = selection.ge(left[0], right[0])
-        return selection.select(take, left[0], right[0]), selection.select(take, left[1], right[1])
+        take = elementwise.ge(left[0], right[0])
+        return elementwise.select(take, left[0], right[0]), elementwise.select(
+            take, left[1], right[1]
+        )
 
     def theirs(left, right):
         take = left[0] >= right[0]
@@ -204,9 +214,9 @@ def test_select_and_scatter_add():
     args = ((1, 2, 3), (1, 2, 2), "VALID")
     want = jax.vjp(lambda x: lax.reduce_window(x, -np.inf, lax.max, *args), x)[1](source)[0]
     with numpy_evaluation():
-        got = window.select_and_scatter_add(source, x, selection.ge, *args)
+        got = window.select_and_scatter_add(source, x, elementwise.ge, *args)
         np.testing.assert_allclose(value(got), want, rtol=1e-6)
-        got = window.select_and_gather_add(x, x, selection.le, *args)
+        got = window.select_and_gather_add(x, x, elementwise.le, *args)
         np.testing.assert_allclose(value(got), lax.reduce_window(x, np.inf, lax.min, *args))
 
 
@@ -233,11 +243,11 @@ def test_first_nan_is_chosen():
                                              dimension_numbers=("NCW", "OIW", "NCH")), ValueError, "letters"),
         (lambda: window.conv_general_dilated(floats(1, 4, 5), floats(3, 2, 3), (1,), "SAME", feature_group_count=2),
          TypeError, "divide the output features"),
-        (lambda: window.reduce_window(floats(5), floats(1), arithmetic.add, (2,), (1,), "SAME"), TypeError,
+        (lambda: window.reduce_window(floats(5), floats(1), elementwise.add, (2,), (1,), "SAME"), TypeError,
          "'init_value'.*scalar"),
-        (lambda: window.reduce_window(floats(5), 0.0, arithmetic.add, (2, 2), (1,), "SAME"), TypeError,
+        (lambda: window.reduce_window(floats(5), 0.0, elementwise.add, (2, 2), (1,), "SAME"), TypeError,
          "'window_dimensions'.*one per axis"),
-        (lambda: window.reduce_window(floats(9999), 0.0, arithmetic.mul, (5000,), (1,), "SAME"), ValueError, "taps"),
+        (lambda: window.reduce_window(floats(9999), 0.0, elementwise.mul, (5000,), (1,), "SAME"), ValueError, "taps"),
     ],
 )  # fmt: skip
 def test_errors(call, error, match):

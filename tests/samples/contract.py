@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from jato.ops.contract import DOT_GENERAL
-
 from samples.elementwise import rng_for, values
 from samples.sample import Sample
 
@@ -33,7 +32,11 @@ def samples():
     for name, (left, right, numbers) in DOTS.items():
         for dtype in ("float64", "float32", "float16", "int8", "uint32", "bool", "complex128"):
             for preferred in (None, np.dtype("float32")) if dtype == "float16" else (None,):
-                params = {"dimension_numbers": numbers, "precision": None, "preferred_element_type": preferred}
+                params = {
+                    "dimension_numbers": numbers,
+                    "precision": None,
+                    "preferred_element_type": preferred,
+                }
                 operands = values(rng, dtype, left), values(rng, dtype, right)
                 found.append(Sample(operands, params, smooth=name != "nothing to sum", ulps=1e4))
     return {DOT_GENERAL.name: found}

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 
 from jato.core.primitive import Primitive
-from jato.ops import arithmetic, convert, selection, transcendental  # noqa: F401  (define them)
+from jato.ops import arithmetic, complex_parts, rounding
 from jato.ops.elementwise_family import Elementwise
 from samples.sample import Sample
 
@@ -97,7 +97,9 @@ def plain(p):
 
 def with_params(samples, *params):
     return [
-        Sample(s.operands, p, s.smooth, s.ulps, s.batch, s.note, s.signs) for s in samples for p in params
+        Sample(s.operands, p, s.smooth, s.ulps, s.batch, s.note, s.signs)
+        for s in samples
+        for p in params
     ]
 
 
@@ -186,11 +188,9 @@ def samples():
         for p in Primitive.registry.values()
         if isinstance(p, Elementwise) and p.arity in (1, 2) and type(p) is Elementwise
     }
-    found["sign"] = plain(arithmetic.SIGN)
-    found["complex"] = [
-        s for s in plain(arithmetic.COMPLEX) if s.operands[0].dtype.itemsize > 2
-    ]
-    found["nextafter"] = plain(arithmetic.NEXTAFTER)
+    found["sign"] = plain(complex_parts.SIGN)
+    found["complex"] = [s for s in plain(complex_parts.COMPLEX) if s.operands[0].dtype.itemsize > 2]
+    found["nextafter"] = plain(rounding.NEXTAFTER)
     found["pow"] = power()
     found["select_n"] = choice()
     found["clamp"] = clamp()
@@ -208,8 +208,7 @@ def samples():
     ]
     powers = [{"y": y} for y in (0, 1, 2, 3, 5, 8)]
     whole = [
-        Sample(s.operands, {}, s.smooth, 32, s.batch, s.note)
-        for s in plain(arithmetic.INTEGER_POW)
+        Sample(s.operands, {}, s.smooth, 32, s.batch, s.note) for s in plain(arithmetic.INTEGER_POW)
     ]
     found["integer_pow"] = with_params(whole, *powers) + with_params(
         [s for s in whole if s.operands[0].dtype.kind in "fcV"], {"y": -1}, {"y": -3}

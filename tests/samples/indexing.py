@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from jato.ops.dynamic_slices import DYNAMIC_SLICE
-from jato.ops.gather_scatter import CLIP, FILL, GatherDimensionNumbers, ScatterDimensionNumbers
+from jato.ops.gather_geometry import (
+    CLIP,
+    FILL,
+    GatherDimensionNumbers,
+    ScatterDimensionNumbers,
+)
 from samples.elementwise import rng_for, values
 from samples.sample import Sample
 
@@ -37,7 +42,14 @@ def gathers():
             for dtype in ("float64", "int32", "complex64", "bool", "float16"):
                 for fill in (None, 0):
                     x = values(rng, dtype, shape)
-                    found.append(Sample((x, indices), params | {"fill_value": fill}, smooth=fill == 0, batch=False))
+                    found.append(
+                        Sample(
+                            (x, indices),
+                            params | {"fill_value": fill},
+                            smooth=fill == 0,
+                            batch=False,
+                        )
+                    )
     return found
 
 
@@ -51,9 +63,15 @@ def scatters(name):
         dropped = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
         window = [n for d, n in enumerate(sizes) if d not in dropped]
         rank = len(batch) + len(window)
-        updates_shape = tuple((window if d in numbers.offset_dims else batch).pop(0) for d in range(rank))
+        updates_shape = tuple(
+            (window if d in numbers.offset_dims else batch).pop(0) for d in range(rank)
+        )
         for mode in (CLIP, FILL):
-            params = {"dimension_numbers": ScatterDimensionNumbers(*numbers), "mode": mode, "unique_indices": False}
+            params = {
+                "dimension_numbers": ScatterDimensionNumbers(*numbers),
+                "mode": mode,
+                "unique_indices": False,
+            }
             operands = values(rng, "float64", shape), indices, values(rng, "float64", updates_shape)
             found.append(Sample(operands, params, smooth=0 not in updates_shape, batch=False))
     return found

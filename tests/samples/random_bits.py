@@ -6,7 +6,6 @@ import numpy as np
 from reference_rules import hold
 
 from jato.ops.random_bits import RANDOM_BITS
-
 from samples.sample import Sample
 
 KEYS = [np.array(2**40 + 7), np.arange(3) * (2**33 + 5), np.zeros((0,)), np.arange(6).reshape(2, 3)]

@@ -25,5 +25,7 @@ class Sample:
     signs: bool = True
 
     def __repr__(self) -> str:
-        shapes = ",".join(f"{getattr(x, 'dtype', type(x))}{list(getattr(x, 'shape', ()))}" for x in self.operands)
+        shapes = ",".join(
+            f"{getattr(x, 'dtype', type(x))}{list(getattr(x, 'shape', ()))}" for x in self.operands
+        )
         return f"{shapes} {self.params} {self.note}"

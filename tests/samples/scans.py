@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from jato.ops.cumulative import CUMSUM
 from jato.ops.sort import SORT, TOP_K
-
 from samples.elementwise import rng_for, values
 from samples.sample import Sample
 

@@ -54,7 +54,9 @@ def broadcasts():
 def sums():
     rows = [((2, 3), (1,)), ((17,), (0,)), ((2, 3), (0, 1)), ((2, 0), (1,)), ((3,), ()), ((), ())]
     rows += [((2, 3, 4), (0, 2)), ((0, 3), (1,))]
-    return [s for s in one_operand([(x, {"axes": a}) for x, a in rows]) if s.operands[0].dtype != bool]
+    return [
+        s for s in one_operand([(x, {"axes": a}) for x, a in rows]) if s.operands[0].dtype != bool
+    ]
 
 
 def iotas():
@@ -74,10 +76,7 @@ def slices():
         ((), (), (), ()), ((6,), (1,), (6,), (7,)),
     ]  # fmt: skip
     return one_operand(
-        [
-            (shape, {"start_indices": s, "limit_indices": l, "strides": t})
-            for shape, s, l, t in rows
-        ]
+        [(shape, {"start_indices": s, "limit_indices": l, "strides": t}) for shape, s, l, t in rows]
     )
 
 

@@ -83,7 +83,9 @@ def convolutions():
         params = conv_params(left, right, kwargs)
         for dtype in ("float64", "float32", "float16", "int16", "complex64"):
             operands = values(rng, dtype, left), values(rng, dtype, right)
-            found.append(Sample(operands, params, ulps=1e5, batch=dtype == "float64" and left[0] < 3))
+            found.append(
+                Sample(operands, params, ulps=1e5, batch=dtype == "float64" and left[0] < 3)
+            )
     return found
 
 
@@ -121,7 +123,12 @@ def samples():
         "reduce_window_sum": reductions("reduce_window_sum", (*numbers, "complex64")),
         **{
             name: reductions(name, (*numbers, "bool"))
-            for name in ("reduce_window_max", "reduce_window_min", "reduce_window_argmax", "reduce_window_argmin")
+            for name in (
+                "reduce_window_max",
+                "reduce_window_min",
+                "reduce_window_argmax",
+                "reduce_window_argmin",
+            )
         },
         "window_gather": choices(False),
         "window_scatter_add": choices(True),

@@ -1,10 +1,10 @@
-"""Elementwise arithmetic, rounding and complex parts.
+"""Elementwise arithmetic: sums, products, quotients, remainders, integer powers, extrema.
 
 Entries first, each followed by the function that users call (jax.lax's names).  Integers wrap;
 division never traps.  Functions take arrays of one dtype and one shape, or scalars; a Python
 number takes the dtype of the array beside it.
 
-Comparison, choice and bits are in selection.py; exp, log and their kin in transcendental.py.
+Rounding is in rounding.py, signs and complex parts in complex_parts.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from jato.base import dtypes
-from jato.base.errors import fail
 from jato.core.types import type_of
 from jato.ops.elementwise_family import (
     ADD,
@@ -23,9 +22,9 @@ from jato.ops.elementwise_family import (
     replaces,
     scalar_value,
 )
-from jato.ops.selection import eq, ge, select_n
+from jato.ops.rounding import trunc
+from jato.ops.selection import eq, select_n
 from jato.ops.shapes import scalar_of
-from jato.ops.structural import full_like
 
 
 def add(x: Any, y: Any) -> Any:
@@ -368,244 +367,6 @@ def reciprocal(x: Any) -> Any:
     return integer_pow(x, -1)
 
 
-# ---- sign and magnitude
-
-
-def _reference_abs(x: Any) -> Any:
-    if x.dtype.kind == "c":
-        return np.hypot(x.real, x.imag)
-    return np.abs(x)
-
-
-def _abs_jvp(g: Any, out: Any, x: Any) -> Any:
-    dtype = type_of(x).dtype
-    if dtypes.is_complex(dtype):
-        safe = select_n(eq(out, 0), out, scalar_of(1, type_of(out).dtype))
-        return div(real(mul(g, conj(x))), safe)
-    return select_n(ge(x, 0), neg(g), g)
-
-
-ABS = Elementwise(
-    "abs",
-    "iufc",
-    gives="real",
-    lower=lambda b, x: x if x.dtype[0] == "u" else b.abs(x),
-    jvp=(_abs_jvp,),
-    reference=_reference_abs,
-)
-
-
-def abs(x: Any) -> Any:
-    """The magnitude, elementwise; real for complex x.  The derivative at 0 is that from above.
-
-    >>> float(abs(-1.5))
-    1.5
-    """
-    return ABS(x)
-
-
-def _lower_sign(b: Any, x: Any) -> Any:
-    if hasattr(x, "re"):
-        size = b.abs(x)
-        size = b.select(b.eq(size, 0), b.const(1, size.dtype), size)
-        return b.complex(b.div(x.re, size), b.div(x.im, size))
-    one = b.const(1, x.dtype)
-    if x.dtype[0] == "u":
-        return b.select(b.ne(x, 0), one, x)
-    return b.select(b.gt(x, 0), one, b.select(b.lt(x, 0), b.const(-1, x.dtype), x))
-
-
-def _complex_sign_jvp(g: Any, out: Any, x: Any) -> Any:
-    """Of z / |z|: the part of g at right angles to z, over |z|."""
-    size = abs(x)
-    size = select_n(eq(size, 0), size, scalar_of(1, type_of(size).dtype))
-    along = mul(out, complex(real(mul(g, conj(out))), 0))
-    return div(sub(g, along), complex(size, 0))
-
-
-class Sign(Elementwise):
-    """Only complex numbers have a sign with a derivative."""
-
-    def rules_of(self, primals: Any) -> Any:
-        return (_complex_sign_jvp if dtypes.is_complex(type_of(primals[0]).dtype) else None,)
-
-
-def _reference_sign(x: Any) -> Any:
-    return np.where(x == 0, x, np.sign(x))  # keeps -0.0, as JAX does
-
-
-SIGN = Sign("sign", "iufc", lower=_lower_sign, jvp=(None,), reference=_reference_sign)
-
-
-def sign(x: Any) -> Any:
-    """-1, 0 or 1; signed zeros and NaN stay; x / |x| for complex numbers.
-
-    >>> float(sign(-2.5))
-    -1.0
-    """
-    return SIGN(x)
-
-
-COPYSIGN = Elementwise(
-    "copysign",
-    "f",
-    lower="copysign",
-    jvp=(lambda g, out, x, y: mul(g, mul(sign_of_bit(x), sign_of_bit(y))), None),
-    reference=np.copysign,
-)
-
-
-def sign_of_bit(x: Any) -> Any:
-    """1 or -1 by the sign bit, for zeros and NaN too."""
-    return COPYSIGN(full_like(x, 1), x)
-
-
-def copysign(x: Any, y: Any) -> Any:
-    """The magnitude of x with the sign of y, elementwise.
-
-    >>> float(copysign(1.0, -0.0))
-    -1.0
-    """
-    return COPYSIGN(x, y)
-
-
-# ---- rounding
-
-
-def _rounding(name: str, opcode: Any, reference: Any) -> Elementwise:
-    return Elementwise(name, "f", lower=opcode, jvp=(None,), reference=reference)
-
-
-FLOOR = _rounding("floor", "floor", np.floor)
-CEIL = _rounding("ceil", "ceil", np.ceil)
-TRUNC = _rounding("trunc", "trunc", np.trunc)
-
-
-def floor(x: Any) -> Any:
-    """The largest integer at most x, as a float.
-
-    >>> float(floor(1.5))
-    1.0
-    """
-    return FLOOR(x)
-
-
-def ceil(x: Any) -> Any:
-    """The smallest integer at least x, as a float.
-
-    >>> float(ceil(1.5))
-    2.0
-    """
-    return CEIL(x)
-
-
-def trunc(x: Any) -> Any:
-    """x without its fraction, as a float.
-
-    >>> float(trunc(-1.5))
-    -1.0
-    """
-    return TRUNC(x)
-
-
-def _lower_round(b: Any, x: Any, *, to_even: bool) -> Any:
-    if to_even:
-        return b.round_even(x)
-    whole = b.trunc(x)  # x - whole is exact, which x + 0.5 is not
-    half = b.ge(b.abs(b.sub(x, whole)), b.const(0.5, x.dtype))
-    return b.select(half, b.add(whole, b.copysign(b.const(1, x.dtype), x)), whole)
-
-
-def _reference_round(x: Any, *, to_even: bool) -> Any:
-    if to_even:
-        return np.rint(x)
-    whole = np.trunc(x)
-    return np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(1, x), whole)
-
-
-ROUND = Elementwise(
-    "round", "f", lower=_lower_round, jvp=(None,), reference=_reference_round, cost=2.0
-)
-
-
-class RoundingMethod:
-    """How `round` treats halves: AWAY_FROM_ZERO (0) or TO_NEAREST_EVEN (1)."""
-
-    AWAY_FROM_ZERO = 0
-    TO_NEAREST_EVEN = 1
-
-
-def round(x: Any, rounding_method: Any = RoundingMethod.AWAY_FROM_ZERO) -> Any:
-    """To the nearest integer, as a float; halves by rounding_method.
-
-    >>> float(round(2.5)), float(round(2.5, RoundingMethod.TO_NEAREST_EVEN))
-    (3.0, 2.0)
-    """
-    method = int(rounding_method)
-    if method not in (0, 1):
-        fail(ValueError, "round", f"expected rounding_method 0 or 1, got {rounding_method!r}.")
-    return ROUND(x, to_even=method == 1)
-
-
-def _lower_is_finite(b: Any, x: Any) -> Any:
-    return b.lt(b.abs(x), b.const(float("inf"), x.dtype))
-
-
-IS_FINITE = Elementwise(
-    "is_finite", "f", gives="bool", lower=_lower_is_finite, jvp=(None,), reference=np.isfinite
-)
-
-
-def is_finite(x: Any) -> Any:
-    """Is x neither infinite nor NaN?  (floats)
-
-    >>> bool(is_finite(1.0))
-    True
-    """
-    return IS_FINITE(x)
-
-
-class NextAfter(Elementwise):
-    """The next float after x towards y; 16-bit floats step in their own format."""
-
-    def reference(self, x: Any, y: Any) -> Any:
-        x, y = np.broadcast_arrays(x, y)
-        return np.where(x == y, y, np.nextafter(x, y))
-
-
-def _lower_nextafter(b: Any, x: Any, y: Any) -> Any:
-    if x.dtype not in ("f16", "bf16"):
-        return b.nextafter(x, y)
-    # the bits of a positive float, as an integer, are its rank among the positive floats
-    bits = b.bitcast(x, "u16")
-    one = b.const(1, "u16")
-    up = b.eq(b.lt(x, y), b.gt(x, b.const(0, x.dtype)))
-    stepped = b.select(up, b.add(bits, one), b.sub(bits, one))
-    sign_bit = b.and_(b.bitcast(y, "u16"), b.const(0x8000, "u16"))
-    stepped = b.select(b.eq(x, 0), b.or_(sign_bit, one), stepped)
-    result = b.select(b.eq(x, y), y, b.bitcast(stepped, x.dtype))
-    return b.select(b.or_(b.is_nan(x), b.is_nan(y)), b.add(x, y), result)
-
-
-NEXTAFTER = NextAfter(
-    "nextafter",
-    "f",
-    lower=_lower_nextafter,
-    jvp=(lambda g, out, x, y: g, None),
-    reference=np.nextafter,
-    cost=6.0,
-)
-
-
-def nextafter(x: Any, y: Any) -> Any:
-    """The next representable float after x in the direction of y.
-
-    >>> float(nextafter(0.0, 1.0)) > 0
-    True
-    """
-    return NEXTAFTER(x, y)
-
-
 # ---- larger and smaller; NaN if either is
 
 
@@ -666,108 +427,3 @@ def min(x: Any, y: Any) -> Any:
     1.0
     """
     return MIN(x, y)
-
-
-# ---- complex parts
-
-
-REAL = Elementwise(
-    "real",
-    "c",
-    gives="real",
-    lower=lambda b, x: x.re,
-    jvp=(lambda g, out, x: real(g),),
-    transpose=(lambda ct, x: complex(ct, 0),),
-    reference=np.real,
-    simplify=lambda node, rewriter: _part_of_complex(node, rewriter, 0),
-)
-IMAG = Elementwise(
-    "imag",
-    "c",
-    gives="real",
-    lower=lambda b, x: x.im,
-    jvp=(lambda g, out, x: imag(g),),
-    transpose=(lambda ct, x: complex(0, neg(ct)),),
-    reference=np.imag,
-    simplify=lambda node, rewriter: _part_of_complex(node, rewriter, 1),
-)
-
-
-def _reference_complex(x: Any, y: Any) -> Any:
-    x, y = np.broadcast_arrays(x, y)
-    out = np.empty(x.shape, np.result_type(x, np.complex64))
-    out.real, out.imag = x, y
-    return out
-
-
-class Complex(Elementwise):
-    """Real and imaginary part to complex; there are no 16-bit complex numbers."""
-
-    def result_code(self, aval: Any) -> int:
-        if aval.itemsize == 2:
-            self.fail(f"expected x and y of dtype float32 or float64, got {aval}.")
-        return super().result_code(aval)
-
-
-COMPLEX = Complex(
-    "complex",
-    "f",
-    gives="complex",
-    lower=lambda b, x, y: b.complex(x, y),
-    jvp=(lambda g, out, x, y: complex(g, 0), lambda g, out, x, y: complex(0, g)),
-    transpose=(lambda ct, x, y: real(ct), lambda ct, x, y: neg(imag(ct))),
-    reference=_reference_complex,
-)
-CONJ = Elementwise(
-    "conj",
-    "c",
-    lower=lambda b, x: b.complex(x.re, b.neg(x.im)),
-    jvp=(lambda g, out, x: conj(g),),
-    transpose=(lambda ct, x: conj(ct),),
-    reference=np.conj,
-)
-
-
-def _part_of_complex(node: Any, rewriter: Any, i: int) -> Any:
-    inner = rewriter.producer(node.inputs[0])  # real(complex(x, y)) -> x
-    if inner is not None and inner.primitive is COMPLEX:
-        return replaces(inner.inputs[i], node)
-    return None
-
-
-def real(x: Any) -> Any:
-    """The real part of a complex array.
-
-    >>> float(real(1 + 2j))
-    1.0
-    """
-    return REAL(x)
-
-
-def imag(x: Any) -> Any:
-    """The imaginary part of a complex array.
-
-    >>> float(imag(1 + 2j))
-    2.0
-    """
-    return IMAG(x)
-
-
-def complex(x: Any, y: Any) -> Any:
-    """x + 1j * y, elementwise, of two float arrays (float32 or float64).
-
-    >>> complex(1.0, 2.0).dtype.name
-    'complex64'
-    """
-    return COMPLEX(x, y)
-
-
-def conj(x: Any) -> Any:
-    """The complex conjugate; real x gives a complex array.
-
-    >>> conj(1 + 2j).dtype.name
-    'complex64'
-    """
-    if not dtypes.is_complex(type_of(x).dtype):
-        return complex(x, 0)
-    return CONJ(x)

@@ -211,7 +211,7 @@ def _lower_reduce_precision(b: Any, x: Any, *, exponent_bits: int, mantissa_bits
     if exponent_bits < own:
         bias = (1 << (exponent_bits - 1)) - 1
         size = b.abs(value)
-        largest = 2.0**bias * (2 - 2.0**-min(mantissa_bits, stored))
+        largest = 2.0**bias * (2 - 2.0 ** -min(mantissa_bits, stored))
         smallest = 2.0 ** (1 - bias)
         inf = b.copysign(b.const(float("inf"), x.dtype), x)
         zero = b.copysign(b.const(0, x.dtype), x)

@@ -2,42 +2,55 @@
 
 elementwise_family.py   what the entries share, and `add`
 selection.py            comparison, choice, bits
-arithmetic.py           arithmetic, rounding, complex parts
-transcendental.py       exp, log, powers, trigonometric and special functions
+rounding.py             floor, ceil, round, nextafter
+arithmetic.py           sums, products, quotients, remainders, integer powers, extrema
+complex_parts.py        sign, magnitude, parts of complex numbers
+transcendental.py       exp, log, roots, trigonometric and hyperbolic functions
+special.py              error functions, gamma functions
+power.py                pow
 """
 
 from __future__ import annotations
 
 from jato.ops.arithmetic import (
-    RoundingMethod,
-    abs,
     add,
-    ceil,
-    complex,
-    conj,
-    copysign,
     div,
-    floor,
     floor_divide,
-    imag,
     integer_pow,
-    is_finite,
     max,
     min,
     mul,
     neg,
-    nextafter,
-    real,
     reciprocal,
     rem,
     remainder,
-    round,
-    sign,
     square,
     sub,
+)
+from jato.ops.complex_parts import (
+    abs,
+    complex,
+    conj,
+    copysign,
+    imag,
+    real,
+    sign,
+)
+from jato.ops.elementwise_family import (
+    Elementwise,
+)
+from jato.ops.power import (
+    pow,
+)
+from jato.ops.rounding import (
+    RoundingMethod,
+    ceil,
+    floor,
+    is_finite,
+    nextafter,
+    round,
     trunc,
 )
-from jato.ops.elementwise_family import Elementwise
 from jato.ops.selection import (
     bitwise_and,
     bitwise_not,
@@ -60,6 +73,14 @@ from jato.ops.selection import (
     shift_right_arithmetic,
     shift_right_logical,
 )
+from jato.ops.special import (
+    digamma,
+    erf,
+    erf_inv,
+    erfc,
+    lgamma,
+    trigamma,
+)
 from jato.ops.transcendental import (
     acos,
     acosh,
@@ -71,28 +92,21 @@ from jato.ops.transcendental import (
     cbrt,
     cos,
     cosh,
-    digamma,
-    erf,
-    erf_inv,
-    erfc,
     exp,
     exp2,
     expm1,
     hypot,
-    lgamma,
     log,
     log1p,
     log2,
     log10,
     logistic,
-    pow,
     rsqrt,
     sin,
     sinh,
     sqrt,
     tan,
     tanh,
-    trigamma,
 )
 
 __all__ = [
@@ -140,9 +154,9 @@ __all__ = [
     "le",
     "lgamma",
     "log",
+    "log10",
     "log1p",
     "log2",
-    "log10",
     "logistic",
     "lt",
     "max",

@@ -26,9 +26,7 @@ from jato.ops.structural import full
 
 
 def _comparison(name: str, reference: Callable[..., Any], takes: str = "biuf") -> Elementwise:
-    return Elementwise(
-        name, takes, gives="bool", lower=name, jvp=(None, None), reference=reference
-    )
+    return Elementwise(name, takes, gives="bool", lower=name, jvp=(None, None), reference=reference)
 
 
 EQ = _comparison("eq", np.equal, "biufck")
@@ -232,8 +230,7 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
     if type(x) not in (bool, int, float):
         aval = type_of(x)
         low, high = (
-            number_as("clamp", v, aval) if type(v) in (bool, int, float) else v
-            for v in (min, max)
+            number_as("clamp", v, aval) if type(v) in (bool, int, float) else v for v in (min, max)
         )
         return CLAMP.bind(low, x, high)
     return CLAMP(min, x, max)
@@ -331,9 +328,7 @@ def _shift_right_arithmetic(x: Any, y: Any) -> Any:
 
 SHL = _bitwise("shift_left", "iu", "shl", _shift_left)
 SHR_LOGICAL = _bitwise("shift_right_logical", "iu", "shr_logical", _shift_right_logical)
-SHR_ARITHMETIC = _bitwise(
-    "shift_right_arithmetic", "iu", "shr_arithmetic", _shift_right_arithmetic
-)
+SHR_ARITHMETIC = _bitwise("shift_right_arithmetic", "iu", "shr_arithmetic", _shift_right_arithmetic)
 
 
 def shift_left(x: Any, y: Any) -> Any:
@@ -369,9 +364,9 @@ def _population_count(x: Any) -> Any:
 
 def _leading_zeros(x: Any) -> Any:
     unsigned = x.astype(f"uint{_bits(x)}")
-    return np.array(
-        [_bits(x) - int(v).bit_length() for v in unsigned.ravel()], x.dtype
-    ).reshape(x.shape)
+    return np.array([_bits(x) - int(v).bit_length() for v in unsigned.ravel()], x.dtype).reshape(
+        x.shape
+    )
 
 
 def _high_product(x: Any, y: Any) -> Any:

@@ -175,9 +175,7 @@ class Reshape(Linear):
         x = move_axis(operands[0], dims[0], 0)
         return self.bind(x, new_sizes=(axis.size, *new_sizes)), 0
 
-    def lower(
-        self, b: Any, inputs: Any, index: Any, out: Any, *, new_sizes: Shape
-    ) -> Any:
+    def lower(self, b: Any, inputs: Any, index: Any, out: Any, *, new_sizes: Shape) -> Any:
         old = inputs[0].aval.shape
         if out.size == 0:
             return inputs[0](tuple(b.index(0) for _ in old))
@@ -231,9 +229,7 @@ class Transpose(Linear):
         order = (dim, *(i + (i >= dim) for i in permutation))
         return self.bind(operands[0], permutation=order), 0
 
-    def lower(
-        self, b: Any, inputs: Any, index: Any, out: Any, *, permutation: Shape
-    ) -> Any:
+    def lower(self, b: Any, inputs: Any, index: Any, out: Any, *, permutation: Shape) -> Any:
         return inputs[0](tuple(index[i] for i in _inverse(permutation)))
 
     def simplify(self, node: Any, rewriter: Any) -> Any:
@@ -315,8 +311,7 @@ class BroadcastInDim(Linear):
             a >= b for a, b in itertools.pairwise(dims)
         ):
             self.fail(
-                f"expected broadcast_dimensions to be increasing axes of shape {shape}, "
-                f"got {dims}."
+                f"expected broadcast_dimensions to be increasing axes of shape {shape}, got {dims}."
             )
         for n, d in zip(x.shape, dims, strict=True):
             if n != 1 and n != shape[d]:

@@ -134,10 +134,14 @@ class Pad(Linear):
                 f"got {padding_config}."
             )
         k = padding_value.ndim
-        if padding_value.shape != x.shape[:k] or any(padding_config[i] != (0, 0, 0) for i in range(k)):
+        if padding_value.shape != x.shape[:k] or any(
+            padding_config[i] != (0, 0, 0) for i in range(k)
+        ):
             self.fail(f"expected padding_value to be a scalar, got {padding_value}.")
         shape = []
-        for axis, (n, (low, high, interior)) in enumerate(zip(x.shape, padding_config, strict=True)):
+        for axis, (n, (low, high, interior)) in enumerate(
+            zip(x.shape, padding_config, strict=True)
+        ):
             if interior < 0:
                 self.fail(f"expected interior padding >= 0, got {interior} for axis {axis}.")
             extent = low + high + n + max(n - 1, 0) * interior
@@ -198,9 +202,7 @@ class Pad(Linear):
             place = b.sub(i, b.index(low))
             if low > 0:
                 inside = b.and_(inside, b.ge(place, b.index(0)))
-            inside = b.and_(
-                inside, b.lt(place, b.index(n + max(n - 1, 0) * interior))
-            )
+            inside = b.and_(inside, b.lt(place, b.index(n + max(n - 1, 0) * interior)))
             if interior:
                 step = b.index(interior + 1)
                 inside = b.and_(inside, b.eq(b.rem(place, step), b.index(0)))

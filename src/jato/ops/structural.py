@@ -372,7 +372,9 @@ def pad(x: Any, padding_value: Any, padding_config: Any) -> Any:
     >>> pad(iota("int32", 3), 0, [(1, 2, 1)]).shape
     (8,)
     """
-    config = tuple((operator.index(l), operator.index(h), operator.index(i)) for l, h, i in padding_config)
+    config = tuple(
+        (operator.index(l), operator.index(h), operator.index(i)) for l, h, i in padding_config
+    )
     if not _is_array(padding_value) and not isinstance(padding_value, np.ndarray):
         aval = type_of(x)
         if type_of(padding_value).dtype != aval.dtype:
