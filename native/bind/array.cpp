@@ -61,7 +61,9 @@ PyObject* get_dtype(PyObject* self, void*) {
 PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(as_array(self)->type->ndim); }
 PyObject* get_size(PyObject* self, void*) { return PyLong_FromLongLong(as_array(self)->type->size); }
 PyObject* get_nbytes(PyObject* self, void*) { return PyLong_FromLongLong(as_array(self)->type->nbytes); }
-PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromSize_t(itemsize(as_array(self)->type->dtype)); }
+PyObject* get_itemsize(PyObject* self, void*) {
+  return PyLong_FromSize_t(itemsize(as_array(self)->type->dtype));
+}
 PyObject* get_weak(PyObject* self, void*) { return PyBool_FromLong(as_array(self)->type->weak); }
 PyObject* get_aval(PyObject* self, void*) {
   return PyRef::borrow(reinterpret_cast<PyObject*>(as_array(self)->type)).release();
@@ -245,7 +247,8 @@ PyObject* array_from_pickle(PyObject*, PyObject* args) {
   Array* array = empty_array(wanted, nullptr);
   if (!array) return nullptr;
   PyRef owner = PyRef::steal(reinterpret_cast<PyObject*>(array));
-  PyRef dense = PyRef::steal(PyArray_FromArray(reinterpret_cast<PyArrayObject*>(data), nullptr, NPY_ARRAY_CARRAY_RO));
+  PyRef dense =
+      PyRef::steal(PyArray_FromArray(reinterpret_cast<PyArrayObject*>(data), nullptr, NPY_ARRAY_CARRAY_RO));
   if (!dense) return nullptr;
   PyArrayObject* source = reinterpret_cast<PyArrayObject*>(dense.get());
   if (wanted->dtype == DType::Float0) {
@@ -319,7 +322,8 @@ PyGetSetDef getset[] = {
     {"size", get_size, nullptr, "number of elements", nullptr},
     {"nbytes", get_nbytes, nullptr, "bytes of all elements", nullptr},
     {"itemsize", get_itemsize, nullptr, "bytes of one element", nullptr},
-    {"weak_type", get_weak, nullptr, "True if the dtype gives way in promotion, as a Python scalar's does", nullptr},
+    {"weak_type", get_weak, nullptr, "True if the dtype gives way in promotion, as a Python scalar's does",
+     nullptr},
     {"aval", get_aval, nullptr, "the ArrayType", nullptr},
     {"placement", get_placement, nullptr, "where the array was put, None for the default device", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
@@ -331,12 +335,14 @@ PyMethodDef methods[] = {
     {"is_deleted", call_is_deleted, METH_NOARGS, "was the array deleted or donated"},
     {"delete", call_delete, METH_NOARGS, "gives the memory back; later use raises RuntimeError"},
     {"is_ready", is_ready, METH_NOARGS, "is the computation of the array finished"},
-    {"block_until_ready", block_until_ready, METH_NOARGS, "waits for the array's computation, raises its error; returns the array"},
+    {"block_until_ready", block_until_ready, METH_NOARGS,
+     "waits for the array's computation, raises its error; returns the array"},
     {"unsafe_buffer_pointer", unsafe_buffer_pointer, METH_NOARGS, "address of the first element"},
     {"item", array_item_method, METH_VARARGS, "item(*index): one element as a Python number"},
     {"tolist", tolist, METH_NOARGS, "the elements as nested lists of Python numbers"},
     {"__complex__", array_complex, METH_NOARGS, nullptr},
-    {"__array__", JATO_KEYWORDS(array_protocol), METH_VARARGS | METH_KEYWORDS, "__array__(dtype=None, copy=None)"},
+    {"__array__", JATO_KEYWORDS(array_protocol), METH_VARARGS | METH_KEYWORDS,
+     "__array__(dtype=None, copy=None)"},
     {"__dlpack__", JATO_KEYWORDS(to_dlpack), METH_VARARGS | METH_KEYWORDS,
      "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)"},
     {"__dlpack_device__", dlpack_device, METH_NOARGS, nullptr},
@@ -348,10 +354,12 @@ PyMethodDef methods[] = {
 
 PyMethodDef functions[] = {
     {"array_from_pickle", array_from_pickle, METH_VARARGS, "array_from_pickle(ndarray, ArrayType) -> Array"},
-    {"view", view, METH_VARARGS, "view(array, ArrayType) -> Array: the same memory under another type of equal size"},
+    {"view", view, METH_VARARGS,
+     "view(array, ArrayType) -> Array: the same memory under another type of equal size"},
     {"with_placement", with_placement, METH_VARARGS,
      "with_placement(array, placement | None) -> Array: the same memory, known to be elsewhere"},
-    {"set_array_methods", set_array_methods, METH_O, "set_array_methods(dict): attributes of the Array class"},
+    {"set_array_methods", set_array_methods, METH_O,
+     "set_array_methods(dict): attributes of the Array class"},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -483,7 +491,8 @@ int add_array(PyObject* module) {
   array_class = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   if (!array_class) return -1;
   PyRef priority = PyRef::steal(PyLong_FromLong(100));
-  if (!priority || PyObject_SetAttrString(reinterpret_cast<PyObject*>(array_class), "__array_priority__", priority.get()) < 0)
+  if (!priority || PyObject_SetAttrString(reinterpret_cast<PyObject*>(array_class), "__array_priority__",
+                                          priority.get()) < 0)
     return -1;
   for (const char* name : {"ArrayImpl", "Array"}) {
     if (PyModule_AddObjectRef(module, name, reinterpret_cast<PyObject*>(array_class)) < 0) return -1;

@@ -44,15 +44,14 @@ class Pending {
 };
 
 struct Array {
-  PyObject_HEAD
-  ArrayType* type;
+  PyObject_HEAD ArrayType* type;
   Block* block;
   char* data;
   Pending* pending;
   int64_t pending_offset;  // of `data` from the pending result's data, in bytes
   PyObject* placement;     // nullptr: the default device
   PyObject* weakrefs;
-  bool donating;           // scratch mark of a call that donates (dispatch.cpp)
+  bool donating;  // scratch mark of a call that donates (dispatch.cpp)
 };
 
 extern PyTypeObject* array_class;
@@ -76,9 +75,9 @@ void delete_array(Array* array);
 Array* view_array(Array* array, ArrayType* type, int64_t offset);
 
 // --- NumPy and scalars (array_numpy.cpp)
-PyObject* to_numpy(Array* array);                                       // read-only view where possible
-Array* from_numpy(PyObject* array, bool weak, PyObject* placement);     // copies; canonical dtype
-PyObject* element_to_python(const Array* array, int64_t position);      // the Python number
+PyObject* to_numpy(Array* array);                                    // read-only view where possible
+Array* from_numpy(PyObject* array, bool weak, PyObject* placement);  // copies; canonical dtype
+PyObject* element_to_python(const Array* array, int64_t position);   // the Python number
 // Writes a Python or NumPy number as an element of `dtype`; -1 with an error.
 int write_scalar(PyObject* value, DType dtype, void* destination);
 int get_buffer(PyObject* self, Py_buffer* view, int flags);

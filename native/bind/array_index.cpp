@@ -17,9 +17,9 @@ enum class Outcome { View, Elsewhere, Error };
 
 struct Piece {
   SmallVector<int64_t, 8> dims;
-  int64_t offset = 0;        // in elements
-  int axis = 0;              // next axis of the array
-  bool restricted = false;   // an axis that is not a single index was met: later ones must be full
+  int64_t offset = 0;       // in elements
+  int axis = 0;             // next axis of the array
+  bool restricted = false;  // an axis that is not a single index was met: later ones must be full
 };
 
 Outcome take_integer(const ArrayType* type, int64_t index, int64_t stride, Piece& piece) {
@@ -94,7 +94,8 @@ Outcome take_all(const ArrayType* type, PyObject* index, Piece& piece) {
       if (ellipsis) return Outcome::Elsewhere;
       ellipsis = true;
     } else if (item != Py_None) {
-      if (!PyLong_CheckExact(item) && !PySlice_Check(item) && !PyArray_IsScalar(item, Integer)) return Outcome::Elsewhere;
+      if (!PyLong_CheckExact(item) && !PySlice_Check(item) && !PyArray_IsScalar(item, Integer))
+        return Outcome::Elsewhere;
       ++consumed;
     }
   }
@@ -117,7 +118,8 @@ Outcome take_all(const ArrayType* type, PyObject* index, Piece& piece) {
 PyObject* piece_of(Array* array, Piece& piece) {
   const ArrayType* source = array->type;
   while (piece.axis < source->ndim) piece.dims.push_back(source->dims[piece.axis++]);
-  ArrayType* type = make_array_type(source->dtype, source->weak, static_cast<int>(piece.dims.size()), piece.dims.data());
+  ArrayType* type =
+      make_array_type(source->dtype, source->weak, static_cast<int>(piece.dims.size()), piece.dims.data());
   if (!type) return nullptr;
   int64_t offset = piece.offset * static_cast<int64_t>(itemsize(source->dtype));
   if (type->nbytes == 0) offset = 0;
@@ -137,13 +139,17 @@ PyObject* array_subscript(PyObject* self, PyObject* index) {
   if (is_deleted(array) && ready(array) < 0) return nullptr;
   Piece piece;
   switch (take_all(array->type, index, piece)) {
-    case Outcome::View: return piece_of(array, piece);
-    case Outcome::Error: return nullptr;
-    case Outcome::Elsewhere: break;
+    case Outcome::View:
+      return piece_of(array, piece);
+    case Outcome::Error:
+      return nullptr;
+    case Outcome::Elsewhere:
+      break;
   }
   PyObject* getitem = operator_named("getitem");
   if (!getitem) {
-    PyErr_Format(PyExc_TypeError, "indexing with %R needs the operator 'getitem' (set_array_operators)", index);
+    PyErr_Format(PyExc_TypeError, "indexing with %R needs the operator 'getitem' (set_array_operators)",
+                 index);
     return nullptr;
   }
   return call2(getitem, self, index);

@@ -24,8 +24,9 @@ PyObject* numpy_view(Array* array, PyArray_Descr* descr) {
   npy_intp dims[kMaxDims];
   for (int i = 0; i < type->ndim; ++i) dims[i] = static_cast<npy_intp>(type->dims[i]);
   Py_INCREF(descr);
-  PyRef result = PyRef::steal(PyArray_NewFromDescr(&PyArray_Type, descr, type->ndim, dims, nullptr, array->data,
-                                                   NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED, nullptr));
+  PyRef result =
+      PyRef::steal(PyArray_NewFromDescr(&PyArray_Type, descr, type->ndim, dims, nullptr, array->data,
+                                        NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED, nullptr));
   if (!result) return nullptr;
   PyObject* base = PyCapsule_New(array->block, kBlockCapsule, release_capsule);
   if (!base) return nullptr;
@@ -43,7 +44,8 @@ Block* block_under(PyArrayObject* array) {
     base = PyArray_BASE(reinterpret_cast<PyArrayObject*>(base));
   }
   if (!base) return nullptr;
-  if (PyCapsule_IsValid(base, kBlockCapsule)) return static_cast<Block*>(PyCapsule_GetPointer(base, kBlockCapsule));
+  if (PyCapsule_IsValid(base, kBlockCapsule))
+    return static_cast<Block*>(PyCapsule_GetPointer(base, kBlockCapsule));
   if (PyMemoryView_Check(base)) {
     Py_buffer* buffer = PyMemoryView_GET_BUFFER(base);
     if (buffer->obj && is_array(buffer->obj)) return static_cast<Block*>(buffer->internal);
@@ -53,21 +55,36 @@ Block* block_under(PyArrayObject* array) {
 
 const char* buffer_format(DType dtype) {
   switch (dtype) {
-    case DType::Bool: return "?";
-    case DType::Int8: return "b";
-    case DType::Int16: return "h";
-    case DType::Int32: return "i";
-    case DType::Int64: return "q";
-    case DType::UInt8: return "B";
-    case DType::UInt16: return "H";
-    case DType::UInt32: return "I";
-    case DType::UInt64: return "Q";
-    case DType::Float16: return "e";
-    case DType::Float32: return "f";
-    case DType::Float64: return "d";
-    case DType::Complex64: return "Zf";
-    case DType::Complex128: return "Zd";
-    default: return nullptr;
+    case DType::Bool:
+      return "?";
+    case DType::Int8:
+      return "b";
+    case DType::Int16:
+      return "h";
+    case DType::Int32:
+      return "i";
+    case DType::Int64:
+      return "q";
+    case DType::UInt8:
+      return "B";
+    case DType::UInt16:
+      return "H";
+    case DType::UInt32:
+      return "I";
+    case DType::UInt64:
+      return "Q";
+    case DType::Float16:
+      return "e";
+    case DType::Float32:
+      return "f";
+    case DType::Float64:
+      return "d";
+    case DType::Complex64:
+      return "Zf";
+    case DType::Complex128:
+      return "Zd";
+    default:
+      return nullptr;
   }
 }
 
@@ -120,9 +137,11 @@ PyObject* from_numpy_function(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"array", "weak", "placement", nullptr};
   PyObject *object, *placement = Py_None;
   int weak = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|pO:from_numpy", const_cast<char**>(names), &object, &weak, &placement))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|pO:from_numpy", const_cast<char**>(names), &object, &weak,
+                                   &placement))
     return nullptr;
-  return reinterpret_cast<PyObject*>(from_numpy(object, weak != 0, placement == Py_None ? nullptr : placement));
+  return reinterpret_cast<PyObject*>(
+      from_numpy(object, weak != 0, placement == Py_None ? nullptr : placement));
 }
 
 PyObject* to_numpy_function(PyObject*, PyObject* object) {
@@ -146,7 +165,8 @@ PyObject* from_scalar(PyObject*, PyObject* args) {
   Array* array = empty_array(wanted, nullptr);
   if (!array) return nullptr;
   size_t bytes = itemsize(wanted->dtype);
-  for (int64_t i = 0; i < wanted->size; ++i) std::memcpy(array->data + static_cast<size_t>(i) * bytes, element, bytes);
+  for (int64_t i = 0; i < wanted->size; ++i)
+    std::memcpy(array->data + static_cast<size_t>(i) * bytes, element, bytes);
   return reinterpret_cast<PyObject*>(array);
 }
 
@@ -157,8 +177,7 @@ PyObject* to_numpy(Array* array) {
   DType dtype = array->type->dtype;
   PyArray_Descr* descr = numpy_descr(dtype);
   if (!descr) {
-    PyErr_Format(PyExc_TypeError,
-                 "an array of dtype %s has no NumPy form.%s", name(dtype),
+    PyErr_Format(PyExc_TypeError, "an array of dtype %s has no NumPy form.%s", name(dtype),
                  dtype == DType::Key ? " Use jax.random.key_data(keys) for the numbers inside." : "");
     return nullptr;
   }
@@ -172,15 +191,17 @@ PyObject* to_numpy(Array* array) {
 }
 
 Array* from_numpy(PyObject* object, bool weak, PyObject* placement) {
-  PyRef owned = PyRef::steal(PyArray_Check(object) ? PyRef::borrow(object).release() : PyArray_FROM_O(object));
+  PyRef owned =
+      PyRef::steal(PyArray_Check(object) ? PyRef::borrow(object).release() : PyArray_FROM_O(object));
   if (!owned) return nullptr;
   PyArrayObject* source = reinterpret_cast<PyArrayObject*>(owned.get());
   DType dtype;
   if (!dtype_from_numpy(PyArray_DESCR(source), &dtype)) {
-    PyErr_Format(PyExc_TypeError,
-                 "NumPy dtype %R is not supported. Supported: bool, int8..int64, uint8..uint64, float16, bfloat16, "
-                 "float32, float64, complex64, complex128.",
-                 PyArray_DESCR(source));
+    PyErr_Format(
+        PyExc_TypeError,
+        "NumPy dtype %R is not supported. Supported: bool, int8..int64, uint8..uint64, float16, bfloat16, "
+        "float32, float64, complex64, complex128.",
+        PyArray_DESCR(source));
     return nullptr;
   }
   dtype = canonical_dtype(dtype);
@@ -215,8 +236,9 @@ Array* from_numpy(PyObject* object, bool weak, PyObject* placement) {
     for (size_t i = 0; i < dims.size(); ++i) extents[i] = static_cast<npy_intp>(dims[i]);
     PyArray_Descr* descr = numpy_descr(dtype);
     Py_INCREF(descr);
-    PyRef target = PyRef::steal(PyArray_NewFromDescr(&PyArray_Type, descr, static_cast<int>(dims.size()), extents,
-                                                     nullptr, array->data, NPY_ARRAY_CARRAY, nullptr));
+    PyRef target =
+        PyRef::steal(PyArray_NewFromDescr(&PyArray_Type, descr, static_cast<int>(dims.size()), extents,
+                                          nullptr, array->data, NPY_ARRAY_CARRAY, nullptr));
     // CopyInto casts like astype: 64-bit values are cut to 32 bits.
     if (!target || PyArray_CopyInto(reinterpret_cast<PyArrayObject*>(target.get()), source) < 0) {
       Py_DECREF(array);
@@ -233,19 +255,32 @@ PyObject* element_to_python(const Array* array, int64_t position) {
     return value;
   };
   switch (array->type->dtype) {
-    case DType::Bool: return PyBool_FromLong(*at != 0);
-    case DType::Int8: return PyLong_FromLong(load(int8_t{}));
-    case DType::Int16: return PyLong_FromLong(load(int16_t{}));
-    case DType::Int32: return PyLong_FromLong(load(int32_t{}));
-    case DType::Int64: return PyLong_FromLongLong(load(int64_t{}));
-    case DType::UInt8: return PyLong_FromLong(load(uint8_t{}));
-    case DType::UInt16: return PyLong_FromLong(load(uint16_t{}));
-    case DType::UInt32: return PyLong_FromUnsignedLong(load(uint32_t{}));
-    case DType::UInt64: return PyLong_FromUnsignedLongLong(load(uint64_t{}));
-    case DType::Float16: return PyFloat_FromDouble(half_to_double(load(uint16_t{})));
-    case DType::BFloat16: return PyFloat_FromDouble(bfloat16_to_double(load(uint16_t{})));
-    case DType::Float32: return PyFloat_FromDouble(static_cast<double>(load(float{})));
-    case DType::Float64: return PyFloat_FromDouble(load(double{}));
+    case DType::Bool:
+      return PyBool_FromLong(*at != 0);
+    case DType::Int8:
+      return PyLong_FromLong(load(int8_t{}));
+    case DType::Int16:
+      return PyLong_FromLong(load(int16_t{}));
+    case DType::Int32:
+      return PyLong_FromLong(load(int32_t{}));
+    case DType::Int64:
+      return PyLong_FromLongLong(load(int64_t{}));
+    case DType::UInt8:
+      return PyLong_FromLong(load(uint8_t{}));
+    case DType::UInt16:
+      return PyLong_FromLong(load(uint16_t{}));
+    case DType::UInt32:
+      return PyLong_FromUnsignedLong(load(uint32_t{}));
+    case DType::UInt64:
+      return PyLong_FromUnsignedLongLong(load(uint64_t{}));
+    case DType::Float16:
+      return PyFloat_FromDouble(half_to_double(load(uint16_t{})));
+    case DType::BFloat16:
+      return PyFloat_FromDouble(bfloat16_to_double(load(uint16_t{})));
+    case DType::Float32:
+      return PyFloat_FromDouble(static_cast<double>(load(float{})));
+    case DType::Float64:
+      return PyFloat_FromDouble(load(double{}));
     case DType::Complex64: {
       float parts[2];
       std::memcpy(parts, at, sizeof parts);
@@ -256,10 +291,13 @@ PyObject* element_to_python(const Array* array, int64_t position) {
       std::memcpy(parts, at, sizeof parts);
       return PyComplex_FromDoubles(parts[0], parts[1]);
     }
-    case DType::Float0: return PyBool_FromLong(0);
-    case DType::Key: break;
+    case DType::Float0:
+      return PyBool_FromLong(0);
+    case DType::Key:
+      break;
   }
-  PyErr_SetString(PyExc_TypeError, "a random key has no Python number. Use jax.random.key_data(key) for the numbers inside.");
+  PyErr_SetString(PyExc_TypeError,
+                  "a random key has no Python number. Use jax.random.key_data(key) for the numbers inside.");
   return nullptr;
 }
 
@@ -271,7 +309,9 @@ int write_scalar(PyObject* value, DType dtype, void* destination) {
       *static_cast<uint8_t*>(destination) = static_cast<uint8_t>(truth);
       return 0;
     }
-    case DType::Float0: *static_cast<uint8_t*>(destination) = 0; return 0;
+    case DType::Float0:
+      *static_cast<uint8_t*>(destination) = 0;
+      return 0;
     case DType::Key: {
       unsigned long long bits = PyLong_AsUnsignedLongLong(value);
       if (PyErr_Occurred()) return -1;
@@ -310,7 +350,8 @@ int write_scalar(PyObject* value, DType dtype, void* destination) {
       }
       return 0;
     }
-    default: return write_integer(value, dtype, destination);
+    default:
+      return write_integer(value, dtype, destination);
   }
 }
 
@@ -318,12 +359,14 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   Array* array = as_array(self);
   view->obj = nullptr;
   if (flags & PyBUF_WRITABLE) {
-    PyErr_SetString(PyExc_BufferError, "arrays are immutable: a writable buffer cannot be had. Copy with numpy.array(x).");
+    PyErr_SetString(PyExc_BufferError,
+                    "arrays are immutable: a writable buffer cannot be had. Copy with numpy.array(x).");
     return -1;
   }
   const char* format = buffer_format(array->type->dtype);
   if (!format) {
-    PyErr_Format(PyExc_BufferError, "arrays of dtype %s do not support the buffer protocol. Use numpy.asarray(x).",
+    PyErr_Format(PyExc_BufferError,
+                 "arrays of dtype %s do not support the buffer protocol. Use numpy.asarray(x).",
                  name(array->type->dtype));
     return -1;
   }
@@ -332,7 +375,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   // Shape and strides live as long as the type does; strides are made here.
   Py_ssize_t* geometry = nullptr;
   if (type->ndim > 0) {
-    geometry = static_cast<Py_ssize_t*>(PyMem_Malloc(sizeof(Py_ssize_t) * 2 * static_cast<size_t>(type->ndim)));
+    geometry =
+        static_cast<Py_ssize_t*>(PyMem_Malloc(sizeof(Py_ssize_t) * 2 * static_cast<size_t>(type->ndim)));
     if (!geometry) {
       PyErr_NoMemory();
       return -1;
@@ -351,7 +395,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->format = flags & PyBUF_FORMAT ? const_cast<char*>(format) : nullptr;
   view->ndim = type->ndim;
   view->shape = flags & PyBUF_ND ? geometry : nullptr;
-  view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? (geometry ? geometry + type->ndim : nullptr) : nullptr;
+  view->strides =
+      (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? (geometry ? geometry + type->ndim : nullptr) : nullptr;
   view->suboffsets = nullptr;
   // The exporter's block, so that deleting or donating the array does not free what is looked at.
   array->block->retain();
@@ -369,7 +414,8 @@ void release_buffer(PyObject*, Py_buffer* view) {
 PyObject* array_protocol(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"dtype", "copy", nullptr};
   PyObject *dtype = Py_None, *copy = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:__array__", const_cast<char**>(names), &dtype, &copy)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:__array__", const_cast<char**>(names), &dtype, &copy))
+    return nullptr;
   PyRef view = PyRef::steal(to_numpy(as_array(self)));
   if (!view) return nullptr;
   PyArrayObject* source = reinterpret_cast<PyArrayObject*>(view.get());
@@ -385,7 +431,8 @@ PyObject* array_protocol(PyObject* self, PyObject* args, PyObject* kwargs) {
   bool same = !descr || PyArray_EquivTypes(descr, PyArray_DESCR(source));
   if (same && !must_copy) return view.release();
   if (!same && copy != Py_None && !must_copy) {
-    PyErr_Format(PyExc_ValueError, "__array__: a view of dtype %s as %R needs a copy, and copy=False was asked",
+    PyErr_Format(PyExc_ValueError,
+                 "__array__: a view of dtype %s as %R needs a copy, and copy=False was asked",
                  name(as_array(self)->type->dtype), dtype);
     return nullptr;
   }
@@ -401,11 +448,14 @@ PyObject* array_protocol(PyObject* self, PyObject* args, PyObject* kwargs) {
 PyMethodDef array_numpy_functions[] = {
     {"from_numpy", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_numpy_function)),
      METH_VARARGS | METH_KEYWORDS,
-     "from_numpy(array, weak=False, placement=None) -> Array: a copy, in canonical dtype (64-bit types are narrowed "
+     "from_numpy(array, weak=False, placement=None) -> Array: a copy, in canonical dtype (64-bit types are "
+     "narrowed "
      "unless x64 is on)"},
-    {"to_numpy", to_numpy_function, METH_O, "to_numpy(array) -> ndarray: a read-only view of the array's memory"},
+    {"to_numpy", to_numpy_function, METH_O,
+     "to_numpy(array) -> ndarray: a read-only view of the array's memory"},
     {"from_scalar", from_scalar, METH_VARARGS,
-     "from_scalar(number, ArrayType) -> Array: every element is the number; OverflowError if it does not fit"},
+     "from_scalar(number, ArrayType) -> Array: every element is the number; OverflowError if it does not "
+     "fit"},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -10,13 +10,38 @@ namespace jato::bind {
 namespace {
 
 enum Operator {
-  kAdd, kSub, kMul, kTruediv, kFloordiv, kMod, kDivmod, kPow, kMatmul, kAnd, kOr, kXor, kLshift, kRshift,
-  kLt, kLe, kEq, kNe, kGt, kGe, kNeg, kPos, kAbs, kInvert, kGetitem, kCount,
+  kAdd,
+  kSub,
+  kMul,
+  kTruediv,
+  kFloordiv,
+  kMod,
+  kDivmod,
+  kPow,
+  kMatmul,
+  kAnd,
+  kOr,
+  kXor,
+  kLshift,
+  kRshift,
+  kLt,
+  kLe,
+  kEq,
+  kNe,
+  kGt,
+  kGe,
+  kNeg,
+  kPos,
+  kAbs,
+  kInvert,
+  kGetitem,
+  kCount,
 };
 
 constexpr const char* kNames[kCount] = {
-    "add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul", "and", "or", "xor", "lshift",
-    "rshift", "lt", "le", "eq", "ne", "gt", "ge", "neg", "pos", "abs", "invert", "getitem",
+    "add", "sub", "mul", "truediv", "floordiv", "mod",    "divmod",  "pow", "matmul",
+    "and", "or",  "xor", "lshift",  "rshift",   "lt",     "le",      "eq",  "ne",
+    "gt",  "ge",  "neg", "pos",     "abs",      "invert", "getitem",
 };
 
 PyObject* operators[kCount];
@@ -34,12 +59,12 @@ enum class Operand { Accepted, Rejected, Convertible };
 // Lists are passed on, to get a message that names them instead of Python's "unsupported operand".
 Operand operand_kind(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
-  if (JATO_LIKELY(type == array_class || type == &PyFloat_Type || type == &PyLong_Type || type == &PyBool_Type ||
-                  type == &PyComplex_Type))
+  if (JATO_LIKELY(type == array_class || type == &PyFloat_Type || type == &PyLong_Type ||
+                  type == &PyBool_Type || type == &PyComplex_Type))
     return Operand::Accepted;
   if (is_tracer(object)) return Operand::Rejected;
-  if (PyArray_Check(object) || PyArray_IsScalar(object, Generic) || PyLong_Check(object) || PyFloat_Check(object) ||
-      PyComplex_Check(object) || PyList_Check(object))
+  if (PyArray_Check(object) || PyArray_IsScalar(object, Generic) || PyLong_Check(object) ||
+      PyFloat_Check(object) || PyComplex_Check(object) || PyList_Check(object))
     return Operand::Accepted;
   PyObject* converter = PyObject_GetAttr(reinterpret_cast<PyObject*>(type), jax_array_name);
   if (!converter) {
@@ -52,8 +77,10 @@ Operand operand_kind(PyObject* object) {
 
 PyObject* run_operator(int op, PyObject* left, PyObject* right, PyObject* other) {
   switch (operand_kind(other)) {
-    case Operand::Accepted: break;
-    case Operand::Rejected: Py_RETURN_NOTIMPLEMENTED;
+    case Operand::Accepted:
+      break;
+    case Operand::Rejected:
+      Py_RETURN_NOTIMPLEMENTED;
     case Operand::Convertible: {
       PyRef converted = PyRef::steal(PyObject_CallMethodNoArgs(other, jax_array_name));
       if (!converted) return nullptr;
@@ -131,12 +158,18 @@ PyObject* operator_named(const char* name) {
 
 PyObject* array_compare(PyObject* self, PyObject* other, int operation) {
   switch (operation) {
-    case Py_LT: return run_operator(kLt, self, other, other);
-    case Py_LE: return run_operator(kLe, self, other, other);
-    case Py_EQ: return run_operator(kEq, self, other, other);
-    case Py_NE: return run_operator(kNe, self, other, other);
-    case Py_GT: return run_operator(kGt, self, other, other);
-    default: return run_operator(kGe, self, other, other);
+    case Py_LT:
+      return run_operator(kLt, self, other, other);
+    case Py_LE:
+      return run_operator(kLe, self, other, other);
+    case Py_EQ:
+      return run_operator(kEq, self, other, other);
+    case Py_NE:
+      return run_operator(kNe, self, other, other);
+    case Py_GT:
+      return run_operator(kGt, self, other, other);
+    default:
+      return run_operator(kGe, self, other, other);
   }
 }
 
@@ -164,9 +197,11 @@ const int num_number_slots = static_cast<int>(sizeof number_slots / sizeof *numb
 
 PyMethodDef array_operator_functions[] = {
     {"set_array_operators", set_array_operators, METH_O,
-     "set_array_operators(dict): functions of (x, y) or (x) by name: add sub mul truediv floordiv mod divmod pow "
+     "set_array_operators(dict): functions of (x, y) or (x) by name: add sub mul truediv floordiv mod divmod "
+     "pow "
      "matmul and or xor lshift rshift lt le eq ne gt ge neg pos abs invert getitem; None takes one away"},
-    {"array_operators", array_operators, METH_NOARGS, "array_operators() -> dict: the operators that are set"},
+    {"array_operators", array_operators, METH_NOARGS,
+     "array_operators() -> dict: the operators that are set"},
     {nullptr, nullptr, 0, nullptr},
 };
 

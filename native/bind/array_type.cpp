@@ -64,8 +64,8 @@ void type_dealloc(PyObject* self) {
 
 bool read_dtype_code(long code, DType* dtype) {
   if (code < 0 || code >= kNumDTypes) {
-    PyErr_Format(PyExc_ValueError,
-                 "ArrayType: argument 'dtype_code': expected an int in [0, %d), got %ld", kNumDTypes, code);
+    PyErr_Format(PyExc_ValueError, "ArrayType: argument 'dtype_code': expected an int in [0, %d), got %ld",
+                 kNumDTypes, code);
     return false;
   }
   *dtype = static_cast<DType>(code);
@@ -77,7 +77,8 @@ PyObject* type_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   PyObject* shape;
   long code;
   int weak = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Ol|p:ArrayType", const_cast<char**>(names), &shape, &code, &weak))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Ol|p:ArrayType", const_cast<char**>(names), &shape, &code,
+                                   &weak))
     return nullptr;
   DType dtype;
   if (!read_dtype_code(code, &dtype)) return nullptr;
@@ -94,7 +95,8 @@ PyObject* type_str(PyObject* self) {
 
 PyObject* type_repr(PyObject* self) {
   ArrayType* type = reinterpret_cast<ArrayType*>(self);
-  return PyUnicode_FromFormat("ArrayType(%s%s)", describe(type).c_str(), type->weak ? ", weak_type=True" : "");
+  return PyUnicode_FromFormat("ArrayType(%s%s)", describe(type).c_str(),
+                              type->weak ? ", weak_type=True" : "");
 }
 
 Py_hash_t type_hash(PyObject* self) {
@@ -119,7 +121,8 @@ PyObject* type_update(PyObject* self, PyObject* args, PyObject* kwargs) {
   PyObject* shape = nullptr;
   long code = static_cast<long>(type->dtype);
   int weak = type->weak;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$Olp:update", const_cast<char**>(names), &shape, &code, &weak))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$Olp:update", const_cast<char**>(names), &shape, &code,
+                                   &weak))
     return nullptr;
   DType dtype;
   if (!read_dtype_code(code, &dtype)) return nullptr;
@@ -138,7 +141,9 @@ PyObject* get_dtype(PyObject* self, void*) {
 PyObject* get_dtype_code(PyObject* self, void*) {
   return PyLong_FromLong(static_cast<long>(reinterpret_cast<ArrayType*>(self)->dtype));
 }
-PyObject* get_weak(PyObject* self, void*) { return PyBool_FromLong(reinterpret_cast<ArrayType*>(self)->weak); }
+PyObject* get_weak(PyObject* self, void*) {
+  return PyBool_FromLong(reinterpret_cast<ArrayType*>(self)->weak);
+}
 PyObject* get_itemsize(PyObject* self, void*) {
   return PyLong_FromSize_t(itemsize(reinterpret_cast<ArrayType*>(self)->dtype));
 }
@@ -179,20 +184,22 @@ PyType_Slot type_slots[] = {
     {Py_tp_members, type_members},
     {Py_tp_getset, type_getset},
     {Py_tp_methods, type_methods},
-    {Py_tp_doc, const_cast<char*>(
-                    "ArrayType(shape, dtype_code, weak_type=False)\n--\n\n"
-                    "Shape, dtype and weak flag of an array.  Interned: equal types are one object.")},
+    {Py_tp_doc,
+     const_cast<char*>("ArrayType(shape, dtype_code, weak_type=False)\n--\n\n"
+                       "Shape, dtype and weak flag of an array.  Interned: equal types are one object.")},
     {0, nullptr},
 };
 
 PyType_Spec type_spec = {"jato._native.ArrayType", sizeof(ArrayType), 0, Py_TPFLAGS_DEFAULT, type_slots};
 
 PyObject* set_dtype_objects(PyObject*, PyObject* sequence) {
-  PyRef items = PyRef::steal(PySequence_Fast(sequence, "set_dtype_objects: expected a list of dtype objects"));
+  PyRef items =
+      PyRef::steal(PySequence_Fast(sequence, "set_dtype_objects: expected a list of dtype objects"));
   if (!items) return nullptr;
   Py_ssize_t count = PySequence_Fast_GET_SIZE(items.get());
   if (count > kNumDTypes) {
-    PyErr_Format(PyExc_ValueError, "set_dtype_objects: expected at most %d objects, got %zd", kNumDTypes, count);
+    PyErr_Format(PyExc_ValueError, "set_dtype_objects: expected at most %d objects, got %zd", kNumDTypes,
+                 count);
     return nullptr;
   }
   for (Py_ssize_t i = 0; i < count; ++i) {
@@ -279,7 +286,10 @@ ArrayType* make_array_type(DType dtype, bool weak, int ndim, const int64_t* dims
 
 std::string describe(const ArrayType* type) {
   std::string text = std::string(name(type->dtype)) + "[";
-  for (int i = 0; i < type->ndim; ++i) text += (i ? "," : "") + std::to_string(type->dims[i]);
+  for (int i = 0; i < type->ndim; ++i) {
+    if (i) text += ',';
+    text += std::to_string(type->dims[i]);
+  }
   return text + "]";
 }
 
@@ -287,7 +297,8 @@ ArrayType* scalar_array_type(DType dtype, bool weak) { return scalar_types[stati
 
 PyObject* dtype_object(DType dtype) {
   PyObject* object = dtype_objects[static_cast<int>(dtype)];
-  if (!object) PyErr_Format(PyExc_RuntimeError, "no dtype object was set for %s (set_dtype_objects)", name(dtype));
+  if (!object)
+    PyErr_Format(PyExc_RuntimeError, "no dtype object was set for %s (set_dtype_objects)", name(dtype));
   return object;
 }
 

@@ -6,14 +6,13 @@
 
 #include <string>
 
-#include "bind.h"
 #include "../core/dtype.h"
+#include "bind.h"
 
 namespace jato::bind {
 
 struct ArrayType {
-  PyObject_HEAD
-  DType dtype;
+  PyObject_HEAD DType dtype;
   bool weak;
   int32_t ndim;
   int64_t size;    // number of elements

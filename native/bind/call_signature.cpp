@@ -10,8 +10,7 @@ PyTypeObject* call_signature_class = nullptr;
 namespace {
 
 struct CallSignature {
-  PyObject_HEAD
-  PyObject* leaves;
+  PyObject_HEAD PyObject* leaves;
   PyObject* leaf_types;
   PyObject* leaf_arguments;
   PyObject* donated;
@@ -24,8 +23,8 @@ struct CallSignature {
 
 void call_signature_dealloc(PyObject* self) {
   CallSignature* info = reinterpret_cast<CallSignature*>(self);
-  for (PyObject* object : {info->leaves, info->leaf_types, info->leaf_arguments, info->donated, info->odd, info->statics,
-                           info->arguments, info->argument_trees, info->in_tree})
+  for (PyObject* object : {info->leaves, info->leaf_types, info->leaf_arguments, info->donated, info->odd,
+                           info->statics, info->arguments, info->argument_trees, info->in_tree})
     Py_XDECREF(object);
   PyTypeObject* type = Py_TYPE(self);
   type->tp_free(self);
@@ -33,12 +32,14 @@ void call_signature_dealloc(PyObject* self) {
 }
 
 PyMemberDef members[] = {
-    {"leaves", T_OBJECT, offsetof(CallSignature, leaves), READONLY, "list of the dynamic leaves, in flattening order"},
+    {"leaves", T_OBJECT, offsetof(CallSignature, leaves), READONLY,
+     "list of the dynamic leaves, in flattening order"},
     {"leaf_types", T_OBJECT, offsetof(CallSignature, leaf_types), READONLY,
      "list of their ArrayTypes; None for a leaf that is no array or number"},
     {"leaf_arguments", T_OBJECT, offsetof(CallSignature, leaf_arguments), READONLY,
      "list: for each leaf, the position (int) or name (str) of its argument"},
-    {"donated", T_OBJECT, offsetof(CallSignature, donated), READONLY, "tuple: positions of the donated leaves"},
+    {"donated", T_OBJECT, offsetof(CallSignature, donated), READONLY,
+     "tuple: positions of the donated leaves"},
     {"odd", T_OBJECT, offsetof(CallSignature, odd), READONLY,
      "tuple: positions of leaves that are no arrays or numbers; such a call is never cached"},
     {"statics", T_OBJECT, offsetof(CallSignature, statics), READONLY, "tuple of (position or name, value)"},
@@ -87,7 +88,8 @@ struct Walk {
     if (!own_leaves) return -1;
     PyRef tree = PyRef::steal(reinterpret_cast<PyObject*>(flatten_tree(value, nullptr, own_leaves.get())));
     if (!tree || PyList_Append(trees.get(), tree.get()) < 0) return -1;
-    if ((is_keyword ? PyDict_SetItem(keywords.get(), key, tree.get()) : PyList_Append(positional.get(), tree.get())) < 0)
+    if ((is_keyword ? PyDict_SetItem(keywords.get(), key, tree.get())
+                    : PyList_Append(positional.get(), tree.get())) < 0)
       return -1;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(own_leaves.get()); ++i, ++next_leaf) {
       if (PyList_Append(leaf_arguments.get(), key) < 0) return -1;
@@ -106,7 +108,8 @@ TreeDef* whole_tree(PyObject* positional, PyObject* keywords) {
   std::vector<Node> nodes;
   nodes.push_back({NodeKind::Tuple, 2, 0, 0, nullptr, nullptr});
   size_t at = nodes.size();
-  nodes.push_back({NodeKind::Tuple, static_cast<int32_t>(PyList_GET_SIZE(positional)), 0, 0, nullptr, nullptr});
+  nodes.push_back(
+      {NodeKind::Tuple, static_cast<int32_t>(PyList_GET_SIZE(positional)), 0, 0, nullptr, nullptr});
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(positional); ++i) {
     const std::vector<Node>& added = as_tree(PyList_GET_ITEM(positional, i))->nodes;
     append_nodes(nodes, added.data(), added.data() + added.size());
@@ -120,7 +123,8 @@ TreeDef* whole_tree(PyObject* positional, PyObject* keywords) {
   }
   nodes.push_back({NodeKind::Dict, static_cast<int32_t>(PyTuple_GET_SIZE(keys)), 0, 0, keys, nullptr});
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); ++i) {
-    const std::vector<Node>& added = as_tree(PyDict_GetItemWithError(keywords, PyTuple_GET_ITEM(keys, i)))->nodes;
+    const std::vector<Node>& added =
+        as_tree(PyDict_GetItemWithError(keywords, PyTuple_GET_ITEM(keys, i)))->nodes;
     append_nodes(nodes, added.data(), added.data() + added.size());
   }
   close_node(nodes, at);
@@ -130,14 +134,15 @@ TreeDef* whole_tree(PyObject* positional, PyObject* keywords) {
 
 }  // namespace
 
-PyObject* new_call_signature(JitFunction* function, PyObject* const* args, Py_ssize_t num_args, PyObject* keyword_names,
-                             const int* keyword_order, Signature& signature) {
+PyObject* new_call_signature(JitFunction* function, PyObject* const* args, Py_ssize_t num_args,
+                             PyObject* keyword_names, const int* keyword_order, Signature& signature) {
   Walk walk;
   if (!walk.valid()) return nullptr;
   for (Py_ssize_t i = 0; i < num_args; ++i) {
     PyRef position = PyRef::steal(PyLong_FromSsize_t(i));
-    if (!position || walk.add(position.get(), args[i], is_static_position(function->static_positions, i, num_args),
-                              is_static_position(function->donate_positions, i, num_args), false) < 0)
+    if (!position ||
+        walk.add(position.get(), args[i], is_static_position(function->static_positions, i, num_args),
+                 is_static_position(function->donate_positions, i, num_args), false) < 0)
       return nullptr;
   }
   Py_ssize_t num_keywords = keyword_names ? PyTuple_GET_SIZE(keyword_names) : 0;
@@ -148,7 +153,8 @@ PyObject* new_call_signature(JitFunction* function, PyObject* const* args, Py_ss
       return nullptr;
   }
   if (walk.next_leaf != static_cast<Py_ssize_t>(signature.leaves.size())) {
-    PyErr_SetString(PyExc_RuntimeError, "a container among the arguments gave different children when it was flattened again");
+    PyErr_SetString(PyExc_RuntimeError,
+                    "a container among the arguments gave different children when it was flattened again");
     return nullptr;
   }
   PyRef leaves = PyRef::steal(PyList_New(walk.next_leaf)), types = PyRef::steal(PyList_New(walk.next_leaf));
@@ -163,12 +169,16 @@ PyObject* new_call_signature(JitFunction* function, PyObject* const* args, Py_ss
     PyRef position = PyRef::steal(PyLong_FromSsize_t(i));
     if (!position || PyList_Append(odd.get(), position.get()) < 0) return nullptr;
   }
-  PyRef in_tree = PyRef::steal(reinterpret_cast<PyObject*>(whole_tree(walk.positional.get(), walk.keywords.get())));
-  PyRef donated = PyRef::steal(PyList_AsTuple(walk.donated.get())), statics = PyRef::steal(PyList_AsTuple(walk.statics.get()));
-  PyRef arguments = PyRef::steal(PyList_AsTuple(walk.arguments.get())), trees = PyRef::steal(PyList_AsTuple(walk.trees.get()));
+  PyRef in_tree =
+      PyRef::steal(reinterpret_cast<PyObject*>(whole_tree(walk.positional.get(), walk.keywords.get())));
+  PyRef donated = PyRef::steal(PyList_AsTuple(walk.donated.get())),
+        statics = PyRef::steal(PyList_AsTuple(walk.statics.get()));
+  PyRef arguments = PyRef::steal(PyList_AsTuple(walk.arguments.get())),
+        trees = PyRef::steal(PyList_AsTuple(walk.trees.get()));
   PyRef odd_tuple = PyRef::steal(PyList_AsTuple(odd.get()));
   if (!in_tree || !donated || !statics || !arguments || !trees || !odd_tuple) return nullptr;
-  CallSignature* info = reinterpret_cast<CallSignature*>(call_signature_class->tp_alloc(call_signature_class, 0));
+  CallSignature* info =
+      reinterpret_cast<CallSignature*>(call_signature_class->tp_alloc(call_signature_class, 0));
   if (!info) return nullptr;
   info->leaves = leaves.release();
   info->leaf_types = types.release();

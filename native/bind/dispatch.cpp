@@ -35,11 +35,12 @@ void raise_static_error(JitFunction* function, PyObject* key, PyObject* value) {
       PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.get())), exception.get());
     if (PyErr_Occurred()) return;
   }
-  PyErr_Format(PyExc_ValueError,
-               "%S: static argument %R has a value of type %s, which is unhashable. Static arguments are compared by "
-               "hash and equality: pass a hashable value, such as a tuple instead of a list, or make the argument "
-               "dynamic if it is an array.",
-               function->name, key, Py_TYPE(value)->tp_name);
+  PyErr_Format(
+      PyExc_ValueError,
+      "%S: static argument %R has a value of type %s, which is unhashable. Static arguments are compared by "
+      "hash and equality: pass a hashable value, such as a tuple instead of a list, or make the argument "
+      "dynamic if it is an array.",
+      function->name, key, Py_TYPE(value)->tp_name);
 }
 
 // A list or NumPy array as nested tuples, so that it can be hashed; null without an error if it is neither.
@@ -61,7 +62,8 @@ PyRef frozen(PyObject* value) {
   return result;
 }
 
-int add_static_argument(JitFunction* function, Signature& signature, PyObject* value, Py_ssize_t position, PyObject* name) {
+int add_static_argument(JitFunction* function, Signature& signature, PyObject* value, Py_ssize_t position,
+                        PyObject* name) {
   int status = add_static(signature, value);
   if (status <= 0) return status;
   if (function->traced_path == function->function) {
@@ -100,7 +102,8 @@ int add_keywords(JitFunction* function, PyObject* const* values, PyObject* names
 int build_signature(JitFunction* function, PyObject* const* args, Py_ssize_t num_args, PyObject* names,
                     KeywordOrder& order, Signature& signature) {
   Py_ssize_t num_keywords = names ? PyTuple_GET_SIZE(names) : 0;
-  signature.words.push_back(tag(kTagCall, static_cast<uint64_t>(num_args) << 16 | static_cast<uint64_t>(num_keywords)));
+  signature.words.push_back(
+      tag(kTagCall, static_cast<uint64_t>(num_args) << 16 | static_cast<uint64_t>(num_keywords)));
   signature.words.push_back(tag(kTagEpoch, config_epoch() << 1 | (x64_enabled() ? 1 : 0)));
   if (JATO_LIKELY(function->static_positions.empty())) {
     for (Py_ssize_t i = 0; i < num_args; ++i) {
@@ -124,7 +127,8 @@ int build_signature(JitFunction* function, PyObject* const* args, Py_ssize_t num
 
 PyObject* pack_arguments(PyObject* const* args, Py_ssize_t count) {
   PyObject* tuple = PyTuple_New(count);
-  for (Py_ssize_t i = 0; tuple && i < count; ++i) PyTuple_SET_ITEM(tuple, i, PyRef::borrow(args[i]).release());
+  for (Py_ssize_t i = 0; tuple && i < count; ++i)
+    PyTuple_SET_ITEM(tuple, i, PyRef::borrow(args[i]).release());
   return tuple;
 }
 
@@ -139,13 +143,14 @@ PyObject* pack_keywords(PyObject* const* values, PyObject* names) {
 
 // While a trace is active.  A plain function that is its own traced path is called directly.
 PyObject* call_traced(JitFunction* function, PyObject* const* args, size_t nargsf, PyObject* names) {
-  if (function->traced_path == function->function) return PyObject_Vectorcall(function->traced_path, args, nargsf, names);
+  if (function->traced_path == function->function)
+    return PyObject_Vectorcall(function->traced_path, args, nargsf, names);
   Py_ssize_t num_args = PyVectorcall_NARGS(nargsf);
   PyRef positional = PyRef::steal(pack_arguments(args, num_args));
   PyRef keywords = PyRef::steal(pack_keywords(args + num_args, names));
   if (!positional || !keywords) return nullptr;
-  return PyObject_CallFunctionObjArgs(function->traced_path, reinterpret_cast<PyObject*>(function), positional.get(),
-                                      keywords.get(), nullptr);
+  return PyObject_CallFunctionObjArgs(function->traced_path, reinterpret_cast<PyObject*>(function),
+                                      positional.get(), keywords.get(), nullptr);
 }
 
 // No entry is known: the cold path makes one, or gives the result itself.
@@ -158,8 +163,9 @@ PyObject* call_cold(JitFunction* function, PyObject* const* args, Py_ssize_t num
   PyRef info = PyRef::steal(new_call_signature(function, args, num_args, names, order.data(), signature));
   if (!positional || !keywords || !info) return nullptr;
   // Two threads may both get here with one signature: both compile, the first entry is kept.
-  PyRef answer = PyRef::steal(PyObject_CallFunctionObjArgs(function->cold_path, reinterpret_cast<PyObject*>(function),
-                                                           positional.get(), keywords.get(), info.get(), nullptr));
+  PyRef answer =
+      PyRef::steal(PyObject_CallFunctionObjArgs(function->cold_path, reinterpret_cast<PyObject*>(function),
+                                                positional.get(), keywords.get(), info.get(), nullptr));
   if (!answer || !is_entry(answer.get())) return answer.release();
   Entry* entry = reinterpret_cast<Entry*>(answer.get());
   if (!signature.odd) {
@@ -203,7 +209,8 @@ PyObject* read_names(PyObject* sequence, const char* what) {
   PyRef names = PyRef::steal(PySequence_Tuple(sequence));
   for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names.get()); ++i) {
     if (!PyUnicode_Check(PyTuple_GET_ITEM(names.get(), i))) {
-      PyErr_Format(PyExc_TypeError, "JitFunction: argument '%s': expected str, got %R", what, PyTuple_GET_ITEM(names.get(), i));
+      PyErr_Format(PyExc_TypeError, "JitFunction: argument '%s': expected str, got %R", what,
+                   PyTuple_GET_ITEM(names.get(), i));
       return nullptr;
     }
   }
@@ -211,13 +218,15 @@ PyObject* read_names(PyObject* sequence, const char* what) {
 }
 
 PyObject* jit_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"fun", "cold_path", "traced_path", "static_argnums", "static_argnames", "donate_argnums",
-                                "name", "donate_argnames", nullptr};
+  static const char* names[] = {
+      "fun",  "cold_path",       "traced_path", "static_argnums", "static_argnames", "donate_argnums",
+      "name", "donate_argnames", nullptr};
   PyObject *fun, *cold_path, *traced_path, *name = Py_None;
   PyObject *static_argnums = empty_tuple, *static_argnames = empty_tuple, *donate_argnums = empty_tuple,
            *donate_argnames = empty_tuple;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|OOOOO:JitFunction", const_cast<char**>(names), &fun, &cold_path,
-                                   &traced_path, &static_argnums, &static_argnames, &donate_argnums, &name, &donate_argnames))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|OOOOO:JitFunction", const_cast<char**>(names), &fun,
+                                   &cold_path, &traced_path, &static_argnums, &static_argnames,
+                                   &donate_argnums, &name, &donate_argnames))
     return nullptr;
   JitFunction* function = reinterpret_cast<JitFunction*>(type->tp_alloc(type, 0));
   if (!function) return nullptr;
@@ -236,7 +245,8 @@ PyObject* jit_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   function->donate_argnums = PySequence_Tuple(donate_argnums);
   function->static_argnames = read_names(static_argnames, "static_argnames");
   function->donate_argnames = read_names(donate_argnames, "donate_argnames");
-  if (!function->static_argnums || !function->donate_argnums || !function->static_argnames || !function->donate_argnames)
+  if (!function->static_argnums || !function->donate_argnums || !function->static_argnames ||
+      !function->donate_argnames)
     return nullptr;
   if (read_argnums(function->static_argnums, function->static_positions) < 0 ||
       read_argnums(function->donate_argnums, function->donate_positions) < 0)
@@ -281,8 +291,8 @@ void jit_dealloc(PyObject* self) {
   if (function->next) function->next->previous = function->previous;
   if (function->weakrefs) PyObject_ClearWeakRefs(self);
   jit_clear(self);
-  for (PyObject* object : {function->name, function->static_argnums, function->static_argnames, function->donate_argnums,
-                           function->donate_argnames})
+  for (PyObject* object : {function->name, function->static_argnums, function->static_argnames,
+                           function->donate_argnums, function->donate_argnames})
     Py_XDECREF(object);
   function->static_positions.~vector();
   function->donate_positions.~vector();
@@ -424,19 +434,21 @@ PyType_Slot jit_slots[] = {
     {Py_tp_members, jit_members},
     {Py_tp_getset, jit_getset},
     {Py_tp_methods, jit_methods},
-    {Py_tp_doc, const_cast<char*>(
-                    "JitFunction(fun, cold_path, traced_path, static_argnums=(), static_argnames=(), donate_argnums=(),\n"
-                    "            name=None, donate_argnames=())\n--\n\n"
-                    "Calls compiled code chosen by the signature of the arguments.  While a trace is active on the\n"
-                    "thread, traced_path(self, args, kwargs) is called instead (or fun itself, if traced_path is fun).\n"
-                    "For an unknown signature cold_path(self, args, kwargs, call_signature) gives an Entry, which is\n"
-                    "kept and run, or the result of the call.")},
+    {Py_tp_doc,
+     const_cast<char*>(
+         "JitFunction(fun, cold_path, traced_path, static_argnums=(), static_argnames=(), "
+         "donate_argnums=(),\n"
+         "            name=None, donate_argnames=())\n--\n\n"
+         "Calls compiled code chosen by the signature of the arguments.  While a trace is active on the\n"
+         "thread, traced_path(self, args, kwargs) is called instead (or fun itself, if traced_path is fun).\n"
+         "For an unknown signature cold_path(self, args, kwargs, call_signature) gives an Entry, which is\n"
+         "kept and run, or the result of the call.")},
     {0, nullptr},
 };
 
 PyType_Spec jit_spec = {"jato._native.JitFunction", sizeof(JitFunction), 0,
-                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_BASETYPE |
-                            Py_TPFLAGS_METHOD_DESCRIPTOR,
+                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                            Py_TPFLAGS_BASETYPE | Py_TPFLAGS_METHOD_DESCRIPTOR,
                         jit_slots};
 
 }  // namespace

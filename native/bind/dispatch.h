@@ -13,8 +13,7 @@
 namespace jato::bind {
 
 struct Entry {
-  PyObject_HEAD
-  RunPlan plan;
+  PyObject_HEAD RunPlan plan;
   TreeDef* out_tree;
   PyObject* effects;
   PyObject* info;  // whatever the maker wants to remember; an attribute
@@ -76,8 +75,7 @@ class EntryCache {
 };
 
 struct JitFunction {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* function;
   PyObject* cold_path;
   PyObject* traced_path;
@@ -95,8 +93,8 @@ struct JitFunction {
 };
 
 // The Python face of a signature, handed to the cold path (call_signature.cpp); new reference.
-PyObject* new_call_signature(JitFunction* function, PyObject* const* args, Py_ssize_t num_args, PyObject* keyword_names,
-                             const int* keyword_order, Signature& signature);
+PyObject* new_call_signature(JitFunction* function, PyObject* const* args, Py_ssize_t num_args,
+                             PyObject* keyword_names, const int* keyword_order, Signature& signature);
 
 bool is_static_position(const std::vector<Py_ssize_t>& positions, Py_ssize_t position, Py_ssize_t num_args);
 bool is_named(PyObject* names, PyObject* name);

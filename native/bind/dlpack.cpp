@@ -47,13 +47,20 @@ enum : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBfloat = 4, kComplex = 5, kBo
 
 bool type_to_dlpack(DType dtype, DLDataType* result) {
   uint8_t code;
-  if (dtype == DType::Bool) code = kBool;
-  else if (dtype <= DType::Int64) code = kInt;
-  else if (dtype <= DType::UInt64) code = kUInt;
-  else if (dtype == DType::BFloat16) code = kBfloat;
-  else if (dtype <= DType::Float64) code = kFloat;
-  else if (dtype <= DType::Complex128) code = kComplex;
-  else return false;
+  if (dtype == DType::Bool)
+    code = kBool;
+  else if (dtype <= DType::Int64)
+    code = kInt;
+  else if (dtype <= DType::UInt64)
+    code = kUInt;
+  else if (dtype == DType::BFloat16)
+    code = kBfloat;
+  else if (dtype <= DType::Float64)
+    code = kFloat;
+  else if (dtype <= DType::Complex128)
+    code = kComplex;
+  else
+    return false;
   *result = {code, static_cast<uint8_t>(8 * itemsize(dtype)), 1};
   return true;
 }
@@ -62,7 +69,8 @@ bool type_from_dlpack(DLDataType type, DType* result) {
   if (type.lanes != 1) return false;
   for (int code = 0; code < kNumDTypes; ++code) {
     DLDataType candidate;
-    if (type_to_dlpack(static_cast<DType>(code), &candidate) && candidate.code == type.code && candidate.bits == type.bits) {
+    if (type_to_dlpack(static_cast<DType>(code), &candidate) && candidate.code == type.code &&
+        candidate.bits == type.bits) {
       *result = static_cast<DType>(code);
       return true;
     }
@@ -113,7 +121,8 @@ PyObject* export_tensor(Array* array, DLDataType dtype, Block* block, char* data
   Managed* managed = &exported->managed;
   managed->manager_context = exported;
   managed->deleter = delete_exported<Managed>;
-  managed->tensor = {data, {kCpu, 0}, type->ndim, dtype, exported->geometry, exported->geometry + kMaxDims, 0};
+  managed->tensor = {data, {kCpu, 0}, type->ndim, dtype, exported->geometry, exported->geometry + kMaxDims,
+                     0};
   PyObject* capsule = PyCapsule_New(managed, capsule_name<Managed>(), delete_capsule<Managed>);
   if (!capsule) delete_exported<Managed>(managed);
   return capsule;
@@ -146,26 +155,31 @@ void copy_strided(const DLTensor& tensor, const char* source, size_t bytes, int6
   for (int64_t n = 0; n < size; ++n) {
     int64_t offset = 0;
     for (int i = 0; i < tensor.ndim; ++i) offset += index[i] * tensor.strides[i];
-    std::memcpy(target + static_cast<size_t>(n) * bytes, source + offset * static_cast<int64_t>(bytes), bytes);
+    std::memcpy(target + static_cast<size_t>(n) * bytes, source + offset * static_cast<int64_t>(bytes),
+                bytes);
     for (int i = tensor.ndim - 1; i >= 0 && ++index[i] == tensor.shape[i]; --i) index[i] = 0;
   }
 }
 
-// `share` when nobody may write the memory any more (a read-only tensor), else a copy: an Array never changes.
+// `share` when nobody may write the memory any more (a read-only tensor), else a copy: an Array never
+// changes.
 template <class Managed>
 PyObject* import_tensor(PyObject* capsule, bool read_only) {
   Managed* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, capsule_name<Managed>()));
   if (!managed) return nullptr;
   const DLTensor& tensor = managed->tensor;
   if (tensor.device.device_type != kCpu) {
-    PyErr_Format(PyExc_BufferError, "from_dlpack: expected memory of the CPU, got DLPack device type %d. Move the array to the CPU first.",
+    PyErr_Format(PyExc_BufferError,
+                 "from_dlpack: expected memory of the CPU, got DLPack device type %d. Move the array to the "
+                 "CPU first.",
                  static_cast<int>(tensor.device.device_type));
     return nullptr;
   }
   DType dtype;
   if (!type_from_dlpack(tensor.dtype, &dtype)) {
     PyErr_Format(PyExc_BufferError, "from_dlpack: element type (code %d, %d bits, %d lanes) is not supported",
-                 static_cast<int>(tensor.dtype.code), static_cast<int>(tensor.dtype.bits), static_cast<int>(tensor.dtype.lanes));
+                 static_cast<int>(tensor.dtype.code), static_cast<int>(tensor.dtype.bits),
+                 static_cast<int>(tensor.dtype.lanes));
     return nullptr;
   }
   ArrayType* type = make_array_type(dtype, false, tensor.ndim, tensor.shape);
@@ -178,7 +192,9 @@ PyObject* import_tensor(PyObject* capsule, bool read_only) {
     try {
       jato::Ref<Block> block =
           Block::foreign(source, static_cast<size_t>(type->nbytes), delete_imported<Managed>, managed);
-      if (PyCapsule_SetName(capsule, std::is_same_v<Managed, DLManagedTensor> ? "used_dltensor" : "used_dltensor_versioned") < 0)
+      if (PyCapsule_SetName(capsule, std::is_same_v<Managed, DLManagedTensor> ? "used_dltensor"
+                                                                              : "used_dltensor_versioned") <
+          0)
         return nullptr;
       owner.release();
       return reinterpret_cast<PyObject*>(new_array(type, block.detach(), source, nullptr));
@@ -221,11 +237,13 @@ PyObject* from_dlpack(PyObject*, PyObject* object) {
                    managed->version.major, managed->version.minor);
       return nullptr;
     }
-    return import_tensor<DLManagedTensorVersioned>(capsule.get(), (managed->flags & (kReadOnly | kIsCopied)) != 0);
+    return import_tensor<DLManagedTensorVersioned>(capsule.get(),
+                                                   (managed->flags & (kReadOnly | kIsCopied)) != 0);
   }
   if (PyCapsule_IsValid(capsule.get(), capsule_name<DLManagedTensor>()))
     return import_tensor<DLManagedTensor>(capsule.get(), false);
-  PyErr_Format(PyExc_TypeError, "from_dlpack: expected an object with __dlpack__ or an unused DLPack capsule, got %s",
+  PyErr_Format(PyExc_TypeError,
+               "from_dlpack: expected an object with __dlpack__ or an unused DLPack capsule, got %s",
                Py_TYPE(object)->tp_name);
   return nullptr;
 }
@@ -235,20 +253,22 @@ PyObject* from_dlpack(PyObject*, PyObject* object) {
 PyObject* to_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
   PyObject *stream = Py_None, *max_version = Py_None, *device = Py_None, *copy = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char**>(names), &stream, &max_version,
-                                   &device, &copy))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char**>(names), &stream,
+                                   &max_version, &device, &copy))
     return nullptr;
   Array* array = as_array(self);
   if (ready(array) < 0) return nullptr;
   DLDataType dtype;
   if (!type_to_dlpack(array->type->dtype, &dtype)) {
-    PyErr_Format(PyExc_BufferError, "__dlpack__: arrays of dtype %s cannot be exported", name(array->type->dtype));
+    PyErr_Format(PyExc_BufferError, "__dlpack__: arrays of dtype %s cannot be exported",
+                 name(array->type->dtype));
     return nullptr;
   }
   int device_type = kCpu, device_id = 0;
   if (device != Py_None && !PyArg_ParseTuple(device, "ii", &device_type, &device_id)) return nullptr;
   if (device_type != kCpu) {
-    PyErr_Format(PyExc_BufferError, "__dlpack__: can only export to the CPU, got device type %d", device_type);
+    PyErr_Format(PyExc_BufferError, "__dlpack__: can only export to the CPU, got device type %d",
+                 device_type);
     return nullptr;
   }
   int must_copy = copy == Py_None ? 0 : PyObject_IsTrue(copy);

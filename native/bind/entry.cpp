@@ -31,7 +31,8 @@ int read_offsets(PyObject* sequence, size_t count, const char* what, std::vector
   PyRef items = PyRef::steal(PySequence_Fast(sequence, what));
   if (!items) return -1;
   if (static_cast<size_t>(PySequence_Fast_GET_SIZE(items.get())) != count) {
-    PyErr_Format(PyExc_ValueError, "%s: expected %zu offsets, got %zd", what, count, PySequence_Fast_GET_SIZE(items.get()));
+    PyErr_Format(PyExc_ValueError, "%s: expected %zu offsets, got %zd", what, count,
+                 PySequence_Fast_GET_SIZE(items.get()));
     return -1;
   }
   for (size_t i = 0; i < count; ++i) {
@@ -53,7 +54,8 @@ int read_shards(PyObject* sequence, size_t num_inputs, size_t num_outputs, RunPl
     if (!PyTuple_Check(item) ||
         !PyArg_ParseTuple(item, "iOOO:shard", &device, &executable, &input_offsets, &output_offsets)) {
       if (!PyErr_Occurred())
-        PyErr_SetString(PyExc_TypeError, "Entry: a shard is (device, executable, input offsets, output offsets)");
+        PyErr_SetString(PyExc_TypeError,
+                        "Entry: a shard is (device, executable, input offsets, output offsets)");
       return -1;
     }
     if (!is_executable(executable)) {
@@ -64,7 +66,8 @@ int read_shards(PyObject* sequence, size_t num_inputs, size_t num_outputs, RunPl
     plan.shards.push_back(shard);
     if (plan.shards.back().executable->input_types.size() != num_inputs ||
         plan.shards.back().executable->output_types.size() != num_outputs) {
-      PyErr_SetString(PyExc_ValueError, "Entry: a shard's executable has another number of inputs or outputs");
+      PyErr_SetString(PyExc_ValueError,
+                      "Entry: a shard's executable has another number of inputs or outputs");
       return -1;
     }
     if (read_offsets(input_offsets, num_inputs, "input offsets", plan.shards.back().input_offsets) < 0 ||
@@ -81,8 +84,10 @@ int check_take_over(const RunPlan& plan) {
     int32_t taken = executable.output(j).take_over;
     if (taken < 0) continue;
     if (static_cast<size_t>(taken) >= plan.selection.size() ||
-        std::find(plan.donated.begin(), plan.donated.end(), plan.selection[static_cast<size_t>(taken)]) == plan.donated.end()) {
-      PyErr_Format(PyExc_ValueError, "Entry: output %d takes over input %d, which is not donated", j, static_cast<int>(taken));
+        std::find(plan.donated.begin(), plan.donated.end(), plan.selection[static_cast<size_t>(taken)]) ==
+            plan.donated.end()) {
+      PyErr_Format(PyExc_ValueError, "Entry: output %d takes over input %d, which is not donated", j,
+                   static_cast<int>(taken));
       return -1;
     }
   }
@@ -96,8 +101,8 @@ void entry_free_members(Entry* entry) {
   Py_CLEAR(entry->info);
 }
 
-int fill_entry(Entry* entry, PyObject* executable, PyObject* out_tree, PyObject* selection, PyObject* constants,
-               PyObject* donated, PyObject* shards, PyObject* output_types) {
+int fill_entry(Entry* entry, PyObject* executable, PyObject* out_tree, PyObject* selection,
+               PyObject* constants, PyObject* donated, PyObject* shards, PyObject* output_types) {
   RunPlan& plan = entry->plan;
   entry->out_tree = reinterpret_cast<TreeDef*>(PyRef::borrow(out_tree).release());
   if (read_positions(selection, "Entry: argument 'leaf_selection'", plan.selection) < 0 ||
@@ -108,7 +113,8 @@ int fill_entry(Entry* entry, PyObject* executable, PyObject* out_tree, PyObject*
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
     PyObject* constant = PySequence_Fast_GET_ITEM(items.get(), i);
     if (!is_array(constant)) {
-      PyErr_Format(PyExc_TypeError, "Entry: argument 'constants': expected Arrays, got %s", Py_TYPE(constant)->tp_name);
+      PyErr_Format(PyExc_TypeError, "Entry: argument 'constants': expected Arrays, got %s",
+                   Py_TYPE(constant)->tp_name);
       return -1;
     }
     plan.constants.push_back(PyRef::borrow(constant).release());
@@ -120,7 +126,8 @@ int fill_entry(Entry* entry, PyObject* executable, PyObject* out_tree, PyObject*
     for (Py_ssize_t j = 0; j < PySequence_Fast_GET_SIZE(types.get()); ++j) {
       PyObject* type = PySequence_Fast_GET_ITEM(types.get(), j);
       if (!is_array_type(type)) {
-        PyErr_Format(PyExc_TypeError, "Entry: argument 'output_types': expected ArrayTypes, got %s", Py_TYPE(type)->tp_name);
+        PyErr_Format(PyExc_TypeError, "Entry: argument 'output_types': expected ArrayTypes, got %s",
+                     Py_TYPE(type)->tp_name);
         return -1;
       }
       plan.output_types.push_back(reinterpret_cast<ArrayType*>(PyRef::borrow(type).release()));
@@ -133,12 +140,14 @@ int fill_entry(Entry* entry, PyObject* executable, PyObject* out_tree, PyObject*
     }
   } else {
     if (!is_executable(executable)) {
-      PyErr_Format(PyExc_TypeError, "Entry: argument 'executable': expected an Executable, got %s", Py_TYPE(executable)->tp_name);
+      PyErr_Format(PyExc_TypeError, "Entry: argument 'executable': expected an Executable, got %s",
+                   Py_TYPE(executable)->tp_name);
       return -1;
     }
     plan.executable = reinterpret_cast<ExecutableObject*>(PyRef::borrow(executable).release());
     if (plan.executable->input_types.size() != num_inputs) {
-      PyErr_Format(PyExc_ValueError, "Entry: the executable has %zu inputs, but %zu leaves and %zu constants were given",
+      PyErr_Format(PyExc_ValueError,
+                   "Entry: the executable has %zu inputs, but %zu leaves and %zu constants were given",
                    plan.executable->input_types.size(), plan.selection.size(), plan.constants.size());
       return -1;
     }
@@ -147,8 +156,8 @@ int fill_entry(Entry* entry, PyObject* executable, PyObject* out_tree, PyObject*
   }
   const Node& root = entry->out_tree->nodes[0];
   if (root.num_leaves != entry->num_outputs) {
-    PyErr_Format(PyExc_ValueError, "Entry: out_tree has %d leaves, the executable %d outputs", static_cast<int>(root.num_leaves),
-                 static_cast<int>(entry->num_outputs));
+    PyErr_Format(PyExc_ValueError, "Entry: out_tree has %d leaves, the executable %d outputs",
+                 static_cast<int>(root.num_leaves), static_cast<int>(entry->num_outputs));
     return -1;
   }
   entry->single = root.kind == NodeKind::Leaf;
@@ -156,20 +165,22 @@ int fill_entry(Entry* entry, PyObject* executable, PyObject* out_tree, PyObject*
 }
 
 PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"executable", "out_tree", "leaf_selection", "constants", "donated",      "effects",
-                                "device",     "placement", "info",           "shards",    "output_types", "ordered",
-                                nullptr};
+  static const char* names[] = {"executable",   "out_tree", "leaf_selection", "constants", "donated",
+                                "effects",      "device",   "placement",      "info",      "shards",
+                                "output_types", "ordered",  nullptr};
   PyRef empty = PyRef::steal(PyTuple_New(0));
   if (!empty) return nullptr;
-  PyObject *executable, *out_tree, *selection, *constants = empty.get(), *donated = empty.get(), *effects = Py_None;
+  PyObject *executable, *out_tree, *selection, *constants = empty.get(), *donated = empty.get(),
+                                               *effects = Py_None;
   PyObject *placement = Py_None, *info = Py_None, *shards = Py_None, *output_types = empty.get();
   int device = 0, ordered = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|OOO$iOOOOp:Entry", const_cast<char**>(names), &executable, &out_tree,
-                                   &selection, &constants, &donated, &effects, &device, &placement, &info, &shards,
-                                   &output_types, &ordered))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|OOO$iOOOOp:Entry", const_cast<char**>(names),
+                                   &executable, &out_tree, &selection, &constants, &donated, &effects,
+                                   &device, &placement, &info, &shards, &output_types, &ordered))
     return nullptr;
   if (!is_tree_def(out_tree)) {
-    PyErr_Format(PyExc_TypeError, "Entry: argument 'out_tree': expected a PyTreeDef, got %s", Py_TYPE(out_tree)->tp_name);
+    PyErr_Format(PyExc_TypeError, "Entry: argument 'out_tree': expected a PyTreeDef, got %s",
+                 Py_TYPE(out_tree)->tp_name);
     return nullptr;
   }
   if (device < 0) {
@@ -186,7 +197,8 @@ PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   entry->plan.ordered = ordered != 0;
   entry->plan.device = device;
   set_global(entry->plan.placement, placement);
-  if (fill_entry(entry, executable, out_tree, selection, constants, donated, shards, output_types) < 0) return nullptr;
+  if (fill_entry(entry, executable, out_tree, selection, constants, donated, shards, output_types) < 0)
+    return nullptr;
   return owner.release();
 }
 
@@ -240,7 +252,8 @@ PyObject* run_method(PyObject* self, PyObject* leaves) {
 
 PyMemberDef entry_members[] = {
     {"out_tree", T_OBJECT, offsetof(Entry, out_tree), READONLY, "structure of the result"},
-    {"effects", T_OBJECT, offsetof(Entry, effects), READONLY, "the effects, or whatever else the maker keeps there"},
+    {"effects", T_OBJECT, offsetof(Entry, effects), READONLY,
+     "the effects, or whatever else the maker keeps there"},
     {"info", T_OBJECT, offsetof(Entry, info), 0, "whatever the maker wants to remember"},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Entry, weakrefs), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr},
@@ -253,7 +266,8 @@ PyGetSetDef entry_getset[] = {
 };
 
 PyMethodDef entry_methods[] = {
-    {"run", run_method, METH_O, "run(leaves) -> result: runs on the dynamic leaves of a call, in flattening order"},
+    {"run", run_method, METH_O,
+     "run(leaves) -> result: runs on the dynamic leaves of a call, in flattening order"},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -265,19 +279,21 @@ PyType_Slot entry_slots[] = {
     {Py_tp_members, entry_members},
     {Py_tp_getset, entry_getset},
     {Py_tp_methods, entry_methods},
-    {Py_tp_doc, const_cast<char*>(
-                    "Entry(executable, out_tree, leaf_selection, constants=(), donated=(), effects=None, *, device=0,\n"
-                    "      placement=None, info=None, shards=None, output_types=(), ordered=False)\n--\n\n"
-                    "Compiled code for one signature.  The executable's inputs are the selected dynamic leaves, in\n"
-                    "this order, then the constants (Arrays).  `donated` are positions of leaves whose arrays are\n"
-                    "deleted by the call.  `placement` is given to the results.  With `shards`, a list of (device,\n"
-                    "executable, input offsets in bytes, output offsets in bytes), the parts run on their devices and\n"
-                    "write pieces of results of `output_types`; `executable` is None then.  An `ordered` program never\n"
-                    "overtakes queued work of its device.")},
+    {Py_tp_doc,
+     const_cast<char*>(
+         "Entry(executable, out_tree, leaf_selection, constants=(), donated=(), effects=None, *, device=0,\n"
+         "      placement=None, info=None, shards=None, output_types=(), ordered=False)\n--\n\n"
+         "Compiled code for one signature.  The executable's inputs are the selected dynamic leaves, in\n"
+         "this order, then the constants (Arrays).  `donated` are positions of leaves whose arrays are\n"
+         "deleted by the call.  `placement` is given to the results.  With `shards`, a list of (device,\n"
+         "executable, input offsets in bytes, output offsets in bytes), the parts run on their devices and\n"
+         "write pieces of results of `output_types`; `executable` is None then.  An `ordered` program never\n"
+         "overtakes queued work of its device.")},
     {0, nullptr},
 };
 
-PyType_Spec entry_spec = {"jato._native.Entry", sizeof(Entry), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, entry_slots};
+PyType_Spec entry_spec = {"jato._native.Entry", sizeof(Entry), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+                          entry_slots};
 
 }  // namespace
 

@@ -33,7 +33,8 @@ restart:
   uint64_t version = version_;
   for (Record* record = buckets_[signature.hash & (buckets_.size() - 1)]; record; record = record->next) {
     if (record->hash != signature.hash || record->words.size() != signature.words.size() ||
-        std::memcmp(record->words.data(), signature.words.data(), signature.words.size() * sizeof(uint64_t)) != 0)
+        std::memcmp(record->words.data(), signature.words.data(),
+                    signature.words.size() * sizeof(uint64_t)) != 0)
       continue;
     ++record->references;  // user code that compares may change the cache
     int same = same_objects(record, signature);

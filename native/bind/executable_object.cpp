@@ -2,9 +2,9 @@
 #include "executable_object.h"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
-#include <nanobind/stl/pair.h>
 
 #include "array.h"
 #include "numpy_api.h"
@@ -45,14 +45,19 @@ int executable_traverse(PyObject* self, visitproc visit, void* arg) {
 PyObject* types_as_list(const std::vector<ArrayType*>& types) {
   PyObject* list = PyList_New(static_cast<Py_ssize_t>(types.size()));
   for (size_t i = 0; list && i < types.size(); ++i)
-    PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i), PyRef::borrow(reinterpret_cast<PyObject*>(types[i])).release());
+    PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i),
+                    PyRef::borrow(reinterpret_cast<PyObject*>(types[i])).release());
   return list;
 }
 
 PyObject* get_input_types(PyObject* self, void*) { return types_as_list(as_executable(self)->input_types); }
 PyObject* get_output_types(PyObject* self, void*) { return types_as_list(as_executable(self)->output_types); }
-PyObject* get_cost(PyObject* self, void*) { return PyFloat_FromDouble(as_executable(self)->executable->cost_ns()); }
-PyObject* get_arena(PyObject* self, void*) { return PyLong_FromSize_t(as_executable(self)->executable->arena_bytes()); }
+PyObject* get_cost(PyObject* self, void*) {
+  return PyFloat_FromDouble(as_executable(self)->executable->cost_ns());
+}
+PyObject* get_arena(PyObject* self, void*) {
+  return PyLong_FromSize_t(as_executable(self)->executable->arena_bytes());
+}
 
 PyObject* describe_method(PyObject* self, PyObject*) {
   std::string text = as_executable(self)->executable->describe();
@@ -63,13 +68,16 @@ PyObject* run_method(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"leaves", "device", "donated", nullptr};
   PyObject *leaves, *donated = nullptr;
   int device = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|iO:run", const_cast<char**>(names), &leaves, &device, &donated)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|iO:run", const_cast<char**>(names), &leaves, &device,
+                                   &donated))
+    return nullptr;
   ExecutableObject* program = as_executable(self);
   PyRef items = PyRef::steal(PySequence_Tuple(leaves));
   if (!items) return nullptr;
   size_t count = static_cast<size_t>(PyTuple_GET_SIZE(items.get()));
   if (count != program->input_types.size()) {
-    PyErr_Format(PyExc_ValueError, "Executable.run: expected %zu leaves, got %zu", program->input_types.size(), count);
+    PyErr_Format(PyExc_ValueError, "Executable.run: expected %zu leaves, got %zu",
+                 program->input_types.size(), count);
     return nullptr;
   }
   Signature signature;
@@ -82,7 +90,8 @@ PyObject* run_method(PyObject* self, PyObject* args, PyObject* kwargs) {
     const ArrayType* got = signature.leaves[i].type;
     if (!got || got->dtype != expected->dtype || got->nbytes != expected->nbytes) {
       PyErr_Format(PyExc_TypeError, "Executable.run: leaf %zu: expected an array of type %s, got %s", i,
-                   describe(expected).c_str(), got ? describe(got).c_str() : Py_TYPE(signature.leaves[i].object)->tp_name);
+                   describe(expected).c_str(),
+                   got ? describe(got).c_str() : Py_TYPE(signature.leaves[i].object)->tp_name);
       return nullptr;
     }
     plan.selection.push_back(static_cast<int32_t>(i));
@@ -104,8 +113,10 @@ PyObject* run_method(PyObject* self, PyObject* args, PyObject* kwargs) {
   if (run_plan(plan, signature, results) < 0) return nullptr;
   PyObject* list = PyList_New(static_cast<Py_ssize_t>(results.size()));
   for (size_t j = 0; j < results.size(); ++j) {
-    if (list) PyList_SET_ITEM(list, static_cast<Py_ssize_t>(j), results[j]);
-    else Py_DECREF(results[j]);
+    if (list)
+      PyList_SET_ITEM(list, static_cast<Py_ssize_t>(j), results[j]);
+    else
+      Py_DECREF(results[j]);
   }
   return list;
 }
@@ -124,8 +135,8 @@ PyGetSetDef executable_getset[] = {
 };
 PyMethodDef executable_methods[] = {
     {"describe", describe_method, METH_NOARGS, "describe() -> str: the steps, one a line"},
-    {"run", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run_method)), METH_VARARGS | METH_KEYWORDS,
-     "run(leaves, device=0, donated=()) -> list of Arrays"},
+    {"run", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run_method)),
+     METH_VARARGS | METH_KEYWORDS, "run(leaves, device=0, donated=()) -> list of Arrays"},
     {nullptr, nullptr, 0, nullptr},
 };
 PyType_Slot executable_slots[] = {
@@ -169,7 +180,8 @@ class HostFunction {
 
  private:
   struct State {
-    State(PyObject* f, std::vector<HostOperand> ops, size_t inputs) : function(f), operands(std::move(ops)), num_inputs(inputs) {
+    State(PyObject* f, std::vector<HostOperand> ops, size_t inputs)
+        : function(f), operands(std::move(ops)), num_inputs(inputs) {
       Py_INCREF(function);
       for (HostOperand& operand : operands) Py_INCREF(operand.type);
     }
@@ -198,7 +210,8 @@ class HostFunction {
       for (int d = 0; d < type->ndim; ++d) dims[d] = static_cast<npy_intp>(type->dims[d]);
       Py_INCREF(descr);
       int flags = i < state_->num_inputs ? NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED : NPY_ARRAY_CARRAY;
-      PyObject* view = PyArray_NewFromDescr(&PyArray_Type, descr, type->ndim, dims, nullptr, buffers[i], flags, nullptr);
+      PyObject* view =
+          PyArray_NewFromDescr(&PyArray_Type, descr, type->ndim, dims, nullptr, buffers[i], flags, nullptr);
       if (!view) return false;
       PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), view);
     }
@@ -213,7 +226,8 @@ class HostFunction {
 
 ArrayType* checked_type(nb::handle object, const char* method) {
   if (!is_array_type(object.ptr())) {
-    PyErr_Format(PyExc_TypeError, "ExecutableBuilder.%s: expected an ArrayType, got %s", method, Py_TYPE(object.ptr())->tp_name);
+    PyErr_Format(PyExc_TypeError, "ExecutableBuilder.%s: expected an ArrayType, got %s", method,
+                 Py_TYPE(object.ptr())->tp_name);
     throw nb::python_error();
   }
   return reinterpret_cast<ArrayType*>(object.ptr());
@@ -223,11 +237,14 @@ OutputKind output_kind(const std::string& kind) {
   if (kind == "input") return OutputKind::AliasInput;
   if (kind == "constant") return OutputKind::AliasConstant;
   if (kind == "output") return OutputKind::AliasOutput;
-  throw nb::value_error(("ExecutableBuilder.output_alias: kind must be 'input', 'constant' or 'output', got '" + kind + "'").c_str());
+  throw nb::value_error(
+      ("ExecutableBuilder.output_alias: kind must be 'input', 'constant' or 'output', got '" + kind + "'")
+          .c_str());
 }
 
-LaunchStep launch_step(uintptr_t address, std::vector<Slot> slots, std::vector<int64_t> params, int64_t extent, int64_t grain,
-                       double cost_ns, int64_t scratch_bytes, std::string name, int64_t bytes) {
+LaunchStep launch_step(uintptr_t address, std::vector<Slot> slots, std::vector<int64_t> params,
+                       int64_t extent, int64_t grain, double cost_ns, int64_t scratch_bytes, std::string name,
+                       int64_t bytes) {
   LaunchStep step;
   step.fn = reinterpret_cast<KernelFn>(address);
   step.slots = std::move(slots);
@@ -272,12 +289,14 @@ class PythonBuilder {
   }
   Slot constant(nb::handle object) {
     if (!is_array(object.ptr())) {
-      PyErr_Format(PyExc_TypeError, "ExecutableBuilder.constant: expected an Array, got %s", Py_TYPE(object.ptr())->tp_name);
+      PyErr_Format(PyExc_TypeError, "ExecutableBuilder.constant: expected an Array, got %s",
+                   Py_TYPE(object.ptr())->tp_name);
       throw nb::python_error();
     }
     Array* array = as_array(object.ptr());
     if (ready(array) < 0) throw nb::python_error();
-    return core.constant(jato::Ref<Block>::share(array->block), array->data, static_cast<size_t>(array->type->nbytes));
+    return core.constant(jato::Ref<Block>::share(array->block), array->data,
+                         static_cast<size_t>(array->type->nbytes));
   }
   void host(nb::handle function, const std::vector<std::pair<Slot, nb::handle>>& inputs,
             const std::vector<std::pair<Slot, nb::handle>>& outputs) {
@@ -294,7 +313,8 @@ class PythonBuilder {
   }
   nb::object finish(size_t arena_bytes, double cost_ns, nb::handle keep_alive) {
     jato::Ref<Executable> executable = core.finish(arena_bytes, cost_ns);
-    ExecutableObject* program = new_executable(std::move(executable), input_types_, output_types_, keep_alive.ptr());
+    ExecutableObject* program =
+        new_executable(std::move(executable), input_types_, output_types_, keep_alive.ptr());
     if (!program) throw nb::python_error();
     return nb::steal(reinterpret_cast<PyObject*>(program));
   }
@@ -309,7 +329,8 @@ class PythonBuilder {
 
 ExecutableObject* new_executable(jato::Ref<Executable> executable, const std::vector<ArrayType*>& input_types,
                                  const std::vector<ArrayType*>& output_types, PyObject* keep_alive) {
-  ExecutableObject* program = reinterpret_cast<ExecutableObject*>(executable_class->tp_alloc(executable_class, 0));
+  ExecutableObject* program =
+      reinterpret_cast<ExecutableObject*>(executable_class->tp_alloc(executable_class, 0));
   if (!program) return nullptr;
   new (&program->input_types) std::vector<ArrayType*>(input_types);
   new (&program->output_types) std::vector<ArrayType*>(output_types);
@@ -338,72 +359,95 @@ void bind_executable_builder(nb::module_& module) {
     }
   });
   using B = PythonBuilder;
-  nb::class_<B>(module, "ExecutableBuilder", "Assembles an Executable.  Methods that declare a slot return its number.")
+  nb::class_<B>(module, "ExecutableBuilder",
+                "Assembles an Executable.  Methods that declare a slot return its number.")
       .def(nb::init<>())
       .def("input", &B::input, nb::arg("type"), "input(ArrayType) -> slot")
-      .def("output", &B::output, nb::arg("type"), nb::arg("take_over") = -1,
-           "output(ArrayType, take_over=-1) -> slot; may reuse the memory of donated input number `take_over`")
+      .def(
+          "output", &B::output, nb::arg("type"), nb::arg("take_over") = -1,
+          "output(ArrayType, take_over=-1) -> slot; may reuse the memory of donated input number `take_over`")
       .def("output_alias", &B::output_alias, nb::arg("type"), nb::arg("kind"), nb::arg("index"),
-           "output_alias(ArrayType, 'input' | 'constant' | 'output', index) -> number of the output, which shares that memory")
-      .def("temp", [](B& b, size_t offset) { return b.core.temp(offset); }, nb::arg("offset"),
-           "temp(offset) -> slot: a place in the arena")
+           "output_alias(ArrayType, 'input' | 'constant' | 'output', index) -> number of the output, which "
+           "shares that memory")
+      .def(
+          "temp", [](B& b, size_t offset) { return b.core.temp(offset); }, nb::arg("offset"),
+          "temp(offset) -> slot: a place in the arena")
       .def("constant", &B::constant, nb::arg("array"), "constant(Array) -> slot")
-      .def("view", [](B& b) { return b.core.view(); }, "view() -> slot that slice() points somewhere")
-      .def("launch",
-           [](B& b, uintptr_t address, std::vector<Slot> slots, std::vector<int64_t> params, int64_t extent, int64_t grain,
-              double cost_ns, int64_t scratch_bytes, std::string name, int64_t bytes) {
-             b.core.launch(launch_step(address, std::move(slots), std::move(params), extent, grain, cost_ns, scratch_bytes,
-                                       std::move(name), bytes));
-           },
-           nb::arg("address"), nb::arg("slots"), nb::arg("params"), nb::arg("extent"), nb::arg("grain") = 1,
-           nb::arg("cost_ns") = 0.0, nb::arg("scratch_bytes") = 0, nb::arg("name") = "", nb::arg("bytes") = 0,
-           "runs the kernel at `address` over [0, extent); cost_ns is that of one grid iteration")
-      .def("library",
-           [](B& b, const std::string& name, std::vector<Slot> slots, std::vector<int64_t> params, double cost_ns) {
-             b.core.library(name, std::move(slots), std::move(params), cost_ns);
-           },
-           nb::arg("name"), nb::arg("slots"), nb::arg("params"), nb::arg("cost_ns") = 0.0, "runs a library routine")
-      .def("tiled",
-           [](B& b, int64_t rows, int64_t grain, const std::string& library, std::vector<Slot> library_slots,
-              std::vector<int64_t> library_params, uintptr_t address, std::vector<Slot> slots, std::vector<int64_t> params,
-              double cost_ns, std::string name, int64_t scratch_bytes, double library_cost_ns, int64_t bytes) {
-             b.core.tiled(rows, grain, library, std::move(library_slots), std::move(library_params), library_cost_ns,
-                          launch_step(address, std::move(slots), std::move(params), rows, 1, cost_ns, scratch_bytes,
-                                      std::move(name), bytes));
-           },
-           nb::arg("rows"), nb::arg("grain"), nb::arg("library"), nb::arg("library_slots"), nb::arg("library_params"),
-           nb::arg("address"), nb::arg("slots"), nb::arg("params"), nb::arg("cost_ns") = 0.0, nb::arg("name") = "",
-           nb::arg("scratch_bytes") = 0, nb::arg("library_cost_ns") = 0.0, nb::arg("bytes") = 0,
-           "row blocks: the library routine, then the kernel on the same rows")
+      .def(
+          "view", [](B& b) { return b.core.view(); }, "view() -> slot that slice() points somewhere")
+      .def(
+          "launch",
+          [](B& b, uintptr_t address, std::vector<Slot> slots, std::vector<int64_t> params, int64_t extent,
+             int64_t grain, double cost_ns, int64_t scratch_bytes, std::string name, int64_t bytes) {
+            b.core.launch(launch_step(address, std::move(slots), std::move(params), extent, grain, cost_ns,
+                                      scratch_bytes, std::move(name), bytes));
+          },
+          nb::arg("address"), nb::arg("slots"), nb::arg("params"), nb::arg("extent"), nb::arg("grain") = 1,
+          nb::arg("cost_ns") = 0.0, nb::arg("scratch_bytes") = 0, nb::arg("name") = "", nb::arg("bytes") = 0,
+          "runs the kernel at `address` over [0, extent); cost_ns is that of one grid iteration")
+      .def(
+          "library",
+          [](B& b, const std::string& name, std::vector<Slot> slots, std::vector<int64_t> params,
+             double cost_ns) { b.core.library(name, std::move(slots), std::move(params), cost_ns); },
+          nb::arg("name"), nb::arg("slots"), nb::arg("params"), nb::arg("cost_ns") = 0.0,
+          "runs a library routine")
+      .def(
+          "tiled",
+          [](B& b, int64_t rows, int64_t grain, const std::string& library, std::vector<Slot> library_slots,
+             std::vector<int64_t> library_params, uintptr_t address, std::vector<Slot> slots,
+             std::vector<int64_t> params, double cost_ns, std::string name, int64_t scratch_bytes,
+             double library_cost_ns, int64_t bytes) {
+            b.core.tiled(rows, grain, library, std::move(library_slots), std::move(library_params),
+                         library_cost_ns,
+                         launch_step(address, std::move(slots), std::move(params), rows, 1, cost_ns,
+                                     scratch_bytes, std::move(name), bytes));
+          },
+          nb::arg("rows"), nb::arg("grain"), nb::arg("library"), nb::arg("library_slots"),
+          nb::arg("library_params"), nb::arg("address"), nb::arg("slots"), nb::arg("params"),
+          nb::arg("cost_ns") = 0.0, nb::arg("name") = "", nb::arg("scratch_bytes") = 0,
+          nb::arg("library_cost_ns") = 0.0, nb::arg("bytes") = 0,
+          "row blocks: the library routine, then the kernel on the same rows")
       .def("host", &B::host, nb::arg("function"), nb::arg("inputs"), nb::arg("outputs"),
-           "host(f, [(slot, ArrayType)], [(slot, ArrayType)]): f(*read-only views, *views to fill); the views are valid "
+           "host(f, [(slot, ArrayType)], [(slot, ArrayType)]): f(*read-only views, *views to fill); the "
+           "views are valid "
            "during the call")
-      .def("swap", [](B& b, Slot a, Slot c) { b.core.swap(a, c); }, nb::arg("a"), nb::arg("b"))
-      .def("copy", [](B& b, Slot destination, Slot source, int64_t bytes) { b.core.copy(destination, source, bytes); },
-           nb::arg("destination"), nb::arg("source"), nb::arg("bytes"))
-      .def("slice",
-           [](B& b, Slot slot, Slot base, int64_t base_offset, int64_t stride) { b.core.slice(slot, base, base_offset, stride); },
-           nb::arg("slot"), nb::arg("base"), nb::arg("base_offset"), nb::arg("stride"))
-      .def("begin_loop",
-           [](B& b, int64_t count, Slot count_slot, int count_dtype, Slot predicate_slot, Slot iteration_slot,
-              int iteration_dtype) {
-             LoopStep loop;
-             loop.count = count;
-             loop.count_slot = count_slot;
-             loop.count_dtype = static_cast<DType>(count_dtype);
-             loop.predicate_slot = predicate_slot;
-             loop.iteration_slot = iteration_slot;
-             loop.iteration_dtype = static_cast<DType>(iteration_dtype);
-             b.core.begin_loop(std::move(loop));
-           },
-           nb::arg("count") = -1, nb::arg("count_slot") = kNoSlot, nb::arg("count_dtype") = static_cast<int>(DType::Int32),
-           nb::arg("predicate_slot") = kNoSlot, nb::arg("iteration_slot") = kNoSlot,
-           nb::arg("iteration_dtype") = static_cast<int>(DType::Int32))
-      .def("begin_branch", [](B& b, Slot index_slot) { b.core.begin_branch(index_slot); }, nb::arg("index_slot"))
+      .def(
+          "swap", [](B& b, Slot a, Slot c) { b.core.swap(a, c); }, nb::arg("a"), nb::arg("b"))
+      .def(
+          "copy",
+          [](B& b, Slot destination, Slot source, int64_t bytes) { b.core.copy(destination, source, bytes); },
+          nb::arg("destination"), nb::arg("source"), nb::arg("bytes"))
+      .def(
+          "slice",
+          [](B& b, Slot slot, Slot base, int64_t base_offset, int64_t stride) {
+            b.core.slice(slot, base, base_offset, stride);
+          },
+          nb::arg("slot"), nb::arg("base"), nb::arg("base_offset"), nb::arg("stride"))
+      .def(
+          "begin_loop",
+          [](B& b, int64_t count, Slot count_slot, int count_dtype, Slot predicate_slot, Slot iteration_slot,
+             int iteration_dtype) {
+            LoopStep loop;
+            loop.count = count;
+            loop.count_slot = count_slot;
+            loop.count_dtype = static_cast<DType>(count_dtype);
+            loop.predicate_slot = predicate_slot;
+            loop.iteration_slot = iteration_slot;
+            loop.iteration_dtype = static_cast<DType>(iteration_dtype);
+            b.core.begin_loop(std::move(loop));
+          },
+          nb::arg("count") = -1, nb::arg("count_slot") = kNoSlot,
+          nb::arg("count_dtype") = static_cast<int>(DType::Int32), nb::arg("predicate_slot") = kNoSlot,
+          nb::arg("iteration_slot") = kNoSlot, nb::arg("iteration_dtype") = static_cast<int>(DType::Int32))
+      .def(
+          "begin_branch", [](B& b, Slot index_slot) { b.core.begin_branch(index_slot); },
+          nb::arg("index_slot"))
       .def("next_case", [](B& b) { b.core.next_case(); })
       .def("end", [](B& b) { b.core.end(); })
-      .def("finish", &B::finish, nb::arg("arena_bytes"), nb::arg("cost_ns"), nb::arg("keep_alive") = nb::none(),
-           "finish(arena_bytes, cost_ns, keep_alive=None) -> Executable; `keep_alive` is held as long as the code may run");
+      .def("finish", &B::finish, nb::arg("arena_bytes"), nb::arg("cost_ns"),
+           nb::arg("keep_alive") = nb::none(),
+           "finish(arena_bytes, cost_ns, keep_alive=None) -> Executable; `keep_alive` is held as long as the "
+           "code may run");
 }
 
 }  // namespace jato::bind

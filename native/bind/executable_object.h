@@ -14,9 +14,8 @@ class module_;
 namespace jato::bind {
 
 struct ExecutableObject {
-  PyObject_HEAD
-  Executable* executable;               // one reference
-  std::vector<ArrayType*> input_types;  // owned
+  PyObject_HEAD Executable* executable;  // one reference
+  std::vector<ArrayType*> input_types;   // owned
   std::vector<ArrayType*> output_types;
   PyObject* keep_alive;  // what owns the machine code
   PyObject* weakrefs;

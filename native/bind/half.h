@@ -25,8 +25,9 @@ inline uint16_t double_to_half(double value) {
   if (magnitude >= 65520.0) return sign | 0x7C00;  // halfway beyond the largest finite number
   int exponent = magnitude == 0 ? -24 : std::ilogb(magnitude);
   if (exponent < -14) exponent = -14;
-  double fraction = std::nearbyint(std::ldexp(magnitude, 10 - exponent));  // 1024 .. 2048, or below for subnormals
-  int bits = static_cast<int>(fraction) + ((exponent + 14) << 10);         // a carry runs into the exponent
+  double fraction =
+      std::nearbyint(std::ldexp(magnitude, 10 - exponent));         // 1024 .. 2048, or below for subnormals
+  int bits = static_cast<int>(fraction) + ((exponent + 14) << 10);  // a carry runs into the exponent
   return static_cast<uint16_t>(sign | bits);
 }
 

@@ -13,6 +13,7 @@
 
 NB_MODULE(_native, module) {
   using namespace jato::bind;
+  nanobind::set_leak_warnings(false);  // objects in cycles that live until exit are no mistake
   module.doc() = "The native runtime of jato: arrays, pytrees, call dispatch, execution.";
   PyObject* m = module.ptr();
   if (import_numpy() < 0 || add_state(m) < 0 || add_array_type(m) < 0 || add_array(m) < 0 ||

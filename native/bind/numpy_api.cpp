@@ -41,9 +41,9 @@ int import_numpy() {
   set(NPY_DOUBLE, DType::Float64);
   set(NPY_CFLOAT, DType::Complex64);
   set(NPY_CDOUBLE, DType::Complex128);
-  const int numbers[] = {NPY_BOOL,   NPY_INT8,  NPY_INT16,   NPY_INT32,   NPY_INT64, NPY_UINT8,
-                         NPY_UINT16, NPY_UINT32, NPY_UINT64, NPY_FLOAT16, -1,        NPY_FLOAT32,
-                         NPY_FLOAT64, NPY_COMPLEX64, NPY_COMPLEX128};
+  const int numbers[] = {NPY_BOOL,  NPY_INT8,    NPY_INT16,   NPY_INT32,     NPY_INT64,
+                         NPY_UINT8, NPY_UINT16,  NPY_UINT32,  NPY_UINT64,    NPY_FLOAT16,
+                         -1,        NPY_FLOAT32, NPY_FLOAT64, NPY_COMPLEX64, NPY_COMPLEX128};
   for (int code = 0; code < static_cast<int>(sizeof numbers / sizeof *numbers); ++code) {
     if (numbers[code] >= 0 && !(descrs[code] = PyArray_DescrFromType(numbers[code]))) return -1;
   }
@@ -84,11 +84,16 @@ PyArray_Descr* numpy_descr(DType dtype) { return descrs[static_cast<int>(dtype)]
 DType canonical_dtype(DType dtype) {
   if (x64_enabled()) return dtype;
   switch (dtype) {
-    case DType::Int64: return DType::Int32;
-    case DType::UInt64: return DType::UInt32;
-    case DType::Float64: return DType::Float32;
-    case DType::Complex128: return DType::Complex64;
-    default: return dtype;
+    case DType::Int64:
+      return DType::Int32;
+    case DType::UInt64:
+      return DType::UInt32;
+    case DType::Float64:
+      return DType::Float32;
+    case DType::Complex128:
+      return DType::Complex64;
+    default:
+      return dtype;
   }
 }
 

@@ -135,7 +135,8 @@ int flatten_node(PyObject* object, PyObject* is_leaf, std::vector<Node>& nodes, 
   nodes[at].arity = static_cast<int32_t>(children.size());
   if (Py_EnterRecursiveCall(" while flattening a pytree")) return -1;
   int status = 0;
-  for (size_t i = 0; i < children.size() && status == 0; ++i) status = flatten_node(children[i], is_leaf, nodes, leaves);
+  for (size_t i = 0; i < children.size() && status == 0; ++i)
+    status = flatten_node(children[i], is_leaf, nodes, leaves);
   Py_LeaveRecursiveCall();
   if (status == 0) close_node(nodes, at);
   return status;
@@ -186,7 +187,8 @@ PyType_Slot tree_slots[] = {
 };
 
 PyType_Spec tree_spec = {"jato._native.PyTreeDef", sizeof(TreeDef), 0,
-                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, tree_slots};
+                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                         tree_slots};
 
 }  // namespace
 
@@ -212,7 +214,8 @@ void close_node(std::vector<Node>& nodes, size_t at) {
 TreeDef* intern_tree(std::vector<Node>&& nodes) {
   uint64_t hash = 0x2545F4914F6CDD1Dull;
   for (const Node& node : nodes)
-    hash = hash_data(mix(hash, static_cast<uint64_t>(node.kind) | static_cast<uint64_t>(node.arity) << 8), node.data);
+    hash = hash_data(mix(hash, static_cast<uint64_t>(node.kind) | static_cast<uint64_t>(node.arity) << 8),
+                     node.data);
   for (TreeDef* tree = table().bucket(hash); tree; tree = tree->next) {
     if (tree->hash == hash && same_nodes(tree->nodes, nodes)) {
       Py_INCREF(tree);

@@ -32,11 +32,11 @@ enum class NodeKind : uint8_t {
 // A class registered as a node; lives for ever.
 struct Registration {
   PyObject* type;
-  NodeKind kind;             // Custom or Dataclass, OrderedDict, DefaultDict
-  PyObject* to_iterable;     // object -> (children, data)
-  PyObject* from_iterable;   // (data, children) -> object
-  PyObject* with_keys;       // object -> ((key, child) pairs, data), or nullptr
-  PyObject* data_fields;     // Dataclass: tuples of field names
+  NodeKind kind;            // Custom or Dataclass, OrderedDict, DefaultDict
+  PyObject* to_iterable;    // object -> (children, data)
+  PyObject* from_iterable;  // (data, children) -> object
+  PyObject* with_keys;      // object -> ((key, child) pairs, data), or nullptr
+  PyObject* data_fields;    // Dataclass: tuples of field names
   PyObject* meta_fields;
 };
 
@@ -50,8 +50,7 @@ struct Node {
 };
 
 struct TreeDef {
-  PyObject_HEAD
-  std::vector<Node> nodes;
+  PyObject_HEAD std::vector<Node> nodes;
   uint64_t hash;  // of the interned form
   TreeDef* next;  // in the bucket of the intern table
   PyObject* weakrefs;

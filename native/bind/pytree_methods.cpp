@@ -37,8 +37,12 @@ void describe_children(const Node& node, const Node*& next, std::string& text) {
 void describe_node(const Node*& next, std::string& text) {
   const Node& node = *next++;
   switch (node.kind) {
-    case NodeKind::Leaf: text += "*"; return;
-    case NodeKind::None: text += "None"; return;
+    case NodeKind::Leaf:
+      text += "*";
+      return;
+    case NodeKind::None:
+      text += "None";
+      return;
     case NodeKind::Tuple:
       text += "(";
       describe_children(node, next, text);
@@ -57,7 +61,9 @@ void describe_node(const Node*& next, std::string& text) {
       }
       text += "}";
       return;
-    case NodeKind::NamedTuple: text += "CustomNode(namedtuple[" + class_name(node.data) + "], ["; break;
+    case NodeKind::NamedTuple:
+      text += "CustomNode(namedtuple[" + class_name(node.data) + "], [";
+      break;
     default:
       text += "CustomNode(" + class_name(node.registration->type) + "[" + text_of(node.data, false) + "], [";
   }
@@ -67,27 +73,35 @@ void describe_node(const Node*& next, std::string& text) {
 
 const char* kind_name(NodeKind kind) {
   switch (kind) {
-    case NodeKind::None: return "None";
-    case NodeKind::Tuple: return "tuple";
-    case NodeKind::List: return "list";
-    case NodeKind::Dict: return "dict";
-    case NodeKind::NamedTuple: return "named tuple";
-    default: return "custom node";
+    case NodeKind::None:
+      return "None";
+    case NodeKind::Tuple:
+      return "tuple";
+    case NodeKind::List:
+      return "list";
+    case NodeKind::Dict:
+      return "dict";
+    case NodeKind::NamedTuple:
+      return "named tuple";
+    default:
+      return "custom node";
   }
 }
 
 // Sets a ValueError for a structure that does not match.
 int mismatch(const Node& node, PyObject* object, NodeKind kind) {
   if (node.registration) {
-    PyErr_Format(PyExc_ValueError, "Custom node type mismatch: expected type: %R, value: %R.", node.registration->type,
-                 object);
+    PyErr_Format(PyExc_ValueError, "Custom node type mismatch: expected type: %R, value: %R.",
+                 node.registration->type, object);
   } else if (node.kind == NodeKind::None) {
-    PyErr_Format(PyExc_ValueError,
-                 "Expected None, got %R.\n\nNone is a container without leaves. To treat None as a leaf, pass "
-                 "is_leaf=lambda x: x is None.",
-                 object);
+    PyErr_Format(
+        PyExc_ValueError,
+        "Expected None, got %R.\n\nNone is a container without leaves. To treat None as a leaf, pass "
+        "is_leaf=lambda x: x is None.",
+        object);
   } else if (node.kind == NodeKind::NamedTuple && kind == NodeKind::NamedTuple) {
-    PyErr_Format(PyExc_ValueError, "Named tuple type mismatch: expected type: %R, tuple: %R.", node.data, object);
+    PyErr_Format(PyExc_ValueError, "Named tuple type mismatch: expected type: %R, tuple: %R.", node.data,
+                 object);
   } else {
     PyErr_Format(PyExc_ValueError, "Expected %s, got %R.", kind_name(node.kind), object);
   }
@@ -100,15 +114,18 @@ int check_data(const Node& node, PyObject* data, PyObject* object) {
   if (equal != 0) return equal < 0 ? -1 : 0;
   switch (node.kind) {
     case NodeKind::Dict: {
-      PyRef expected = PyRef::steal(PySequence_List(node.data)), present = PyRef::steal(PySequence_List(data));
+      PyRef expected = PyRef::steal(PySequence_List(node.data)),
+            present = PyRef::steal(PySequence_List(data));
       if (expected && present)
-        PyErr_Format(PyExc_ValueError, "Dict key mismatch; expected keys: %R; present keys: %R.", expected.get(),
-                     present.get());
+        PyErr_Format(PyExc_ValueError, "Dict key mismatch; expected keys: %R; present keys: %R.",
+                     expected.get(), present.get());
       return -1;
     }
-    case NodeKind::NamedTuple: return mismatch(node, object, NodeKind::NamedTuple);
+    case NodeKind::NamedTuple:
+      return mismatch(node, object, NodeKind::NamedTuple);
     default:
-      PyErr_Format(PyExc_ValueError, "Mismatch custom node data: expected %R, got %R; value: %R.", node.data, data, object);
+      PyErr_Format(PyExc_ValueError, "Mismatch custom node data: expected %R, got %R; value: %R.", node.data,
+                   data, object);
       return -1;
   }
 }
@@ -128,12 +145,14 @@ int flatten_up_to_node(const Node*& next, PyObject* object, PyObject* leaves) {
     std::string name = kind_name(kind);
     name[0] = static_cast<char>(std::toupper(name[0]));
     PyErr_Format(PyExc_ValueError, "%s arity mismatch: %zd != %d; %s: %R.", name.c_str(),
-                 static_cast<Py_ssize_t>(children.size()), static_cast<int>(node.arity), kind_name(kind), object);
+                 static_cast<Py_ssize_t>(children.size()), static_cast<int>(node.arity), kind_name(kind),
+                 object);
     return -1;
   }
   if (Py_EnterRecursiveCall(" while flattening a pytree")) return -1;
   int status = 0;
-  for (size_t i = 0; i < children.size() && status == 0; ++i) status = flatten_up_to_node(next, children[i], leaves);
+  for (size_t i = 0; i < children.size() && status == 0; ++i)
+    status = flatten_up_to_node(next, children[i], leaves);
   Py_LeaveRecursiveCall();
   return status;
 }
@@ -184,12 +203,18 @@ PyObject* children(PyObject* self, PyObject*) {
 
 PyObject* node_type(const Node& node) {
   switch (node.kind) {
-    case NodeKind::None: return reinterpret_cast<PyObject*>(Py_TYPE(Py_None));
-    case NodeKind::Tuple: return reinterpret_cast<PyObject*>(&PyTuple_Type);
-    case NodeKind::List: return reinterpret_cast<PyObject*>(&PyList_Type);
-    case NodeKind::Dict: return reinterpret_cast<PyObject*>(&PyDict_Type);
-    case NodeKind::NamedTuple: return node.data;
-    default: return node.registration->type;
+    case NodeKind::None:
+      return reinterpret_cast<PyObject*>(Py_TYPE(Py_None));
+    case NodeKind::Tuple:
+      return reinterpret_cast<PyObject*>(&PyTuple_Type);
+    case NodeKind::List:
+      return reinterpret_cast<PyObject*>(&PyList_Type);
+    case NodeKind::Dict:
+      return reinterpret_cast<PyObject*>(&PyDict_Type);
+    case NodeKind::NamedTuple:
+      return node.data;
+    default:
+      return node.registration->type;
   }
 }
 
@@ -213,7 +238,8 @@ PyObject* compose(PyObject* self, PyObject* other) {
   const std::vector<Node>& inner = as_tree(other)->nodes;
   std::vector<Node> nodes;
   for (const Node& node : outer) {
-    if (node.kind == NodeKind::Leaf) append_nodes(nodes, inner.data(), inner.data() + inner.size());
+    if (node.kind == NodeKind::Leaf)
+      append_nodes(nodes, inner.data(), inner.data() + inner.size());
     else {
       append_nodes(nodes, &node, &node + 1);
       // Replacing l leaves by trees of n nodes adds l * (n - 1) nodes.
@@ -231,8 +257,9 @@ PyObject* reduce(PyObject* self, PyObject*) {
   if (!state) return nullptr;
   for (size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = nodes[i];
-    PyObject* item = Py_BuildValue("(iiOO)", static_cast<int>(node.kind), static_cast<int>(node.arity),
-                                   node.data ? node.data : Py_None, node.registration ? node.registration->type : Py_None);
+    PyObject* item =
+        Py_BuildValue("(iiOO)", static_cast<int>(node.kind), static_cast<int>(node.arity),
+                      node.data ? node.data : Py_None, node.registration ? node.registration->type : Py_None);
     if (!item) return nullptr;
     PyTuple_SET_ITEM(state.get(), static_cast<Py_ssize_t>(i), item);
   }
@@ -302,9 +329,12 @@ PyObject* make_treedef(PyObject*, PyObject* args) {
       if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "make_treedef: expected (class, data) or None");
       return nullptr;
     }
-    if (type == reinterpret_cast<PyObject*>(Py_TYPE(Py_None))) root.kind = NodeKind::None;
-    else if (type == reinterpret_cast<PyObject*>(&PyTuple_Type)) root.kind = NodeKind::Tuple;
-    else if (type == reinterpret_cast<PyObject*>(&PyList_Type)) root.kind = NodeKind::List;
+    if (type == reinterpret_cast<PyObject*>(Py_TYPE(Py_None)))
+      root.kind = NodeKind::None;
+    else if (type == reinterpret_cast<PyObject*>(&PyTuple_Type))
+      root.kind = NodeKind::Tuple;
+    else if (type == reinterpret_cast<PyObject*>(&PyList_Type))
+      root.kind = NodeKind::List;
     else if (type == reinterpret_cast<PyObject*>(&PyDict_Type)) {
       root.kind = NodeKind::Dict;
       node_payload = PyRef::steal(PySequence_Tuple(payload));
@@ -325,7 +355,8 @@ PyObject* make_treedef(PyObject*, PyObject* args) {
     PyObject* child = PySequence_Fast_GET_ITEM(items.get(), i);
     if (!is_tree_def(child) || root.kind == NodeKind::Leaf) {
       release_nodes(nodes);
-      PyErr_Format(PyExc_TypeError, "expected PyTreeDefs as children of a node, got %s", Py_TYPE(child)->tp_name);
+      PyErr_Format(PyExc_TypeError, "expected PyTreeDefs as children of a node, got %s",
+                   Py_TYPE(child)->tp_name);
       return nullptr;
     }
     const std::vector<Node>& added = as_tree(child)->nodes;
@@ -352,9 +383,13 @@ PyObject* tree_flatten(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return tree ? PyTuple_Pack(2, leaves.get(), tree.get()) : nullptr;
 }
 
-PyObject* flatten_static(PyObject*, PyObject* const* args, Py_ssize_t count) { return tree_flatten(nullptr, args, count); }
+PyObject* flatten_static(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return tree_flatten(nullptr, args, count);
+}
 
-PyObject* get_num_leaves(PyObject* self, void*) { return PyLong_FromLong(as_tree(self)->nodes[0].num_leaves); }
+PyObject* get_num_leaves(PyObject* self, void*) {
+  return PyLong_FromLong(as_tree(self)->nodes[0].num_leaves);
+}
 PyObject* get_num_nodes(PyObject* self, void*) { return PyLong_FromLong(as_tree(self)->nodes[0].num_nodes); }
 
 int same_tree(const TreeDef* a, const TreeDef* b) {
@@ -410,14 +445,17 @@ PyGetSetDef tree_def_getset[] = {
 };
 
 PyMethodDef tree_def_methods[] = {
-    {"flatten", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(flatten_static)), METH_FASTCALL | METH_STATIC,
-     "flatten(tree, is_leaf=None) -> (leaves, treedef)"},
-    {"unflatten", unflatten_method, METH_O, "unflatten(leaves) -> tree; ValueError for another number of leaves"},
+    {"flatten", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(flatten_static)),
+     METH_FASTCALL | METH_STATIC, "flatten(tree, is_leaf=None) -> (leaves, treedef)"},
+    {"unflatten", unflatten_method, METH_O,
+     "unflatten(leaves) -> tree; ValueError for another number of leaves"},
     {"flatten_up_to", flatten_up_to, METH_O,
-     "flatten_up_to(tree) -> list: the subtrees of `tree` at this structure's leaves; ValueError if it does not fit"},
+     "flatten_up_to(tree) -> list: the subtrees of `tree` at this structure's leaves; ValueError if it does "
+     "not fit"},
     {"children", children, METH_NOARGS, "children() -> list of PyTreeDef"},
     {"node_data", node_data, METH_NOARGS, "node_data() -> (class, data) of the root, None for a leaf"},
-    {"compose", compose, METH_O, "compose(inner) -> PyTreeDef: this structure with each leaf replaced by `inner`"},
+    {"compose", compose, METH_O,
+     "compose(inner) -> PyTreeDef: this structure with each leaf replaced by `inner`"},
     {"__reduce__", reduce, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

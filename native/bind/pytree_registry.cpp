@@ -29,7 +29,9 @@ bool is_named_tuple(PyObject* object) {
   return true;
 }
 
-PyObject* type_name(PyObject* object) { return PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__qualname__"); }
+PyObject* type_name(PyObject* object) {
+  return PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__qualname__");
+}
 
 // Sorts a list; an order that does not exist leaves the list as it was.
 int sort_if_ordered(PyObject* list) {
@@ -107,7 +109,8 @@ int dict_children(PyObject* dict, bool sorted, Holders& children, PyObject** key
   return 0;
 }
 
-int dataclass_children(PyObject* object, const Registration* registration, Holders& children, PyObject** data) {
+int dataclass_children(PyObject* object, const Registration* registration, Holders& children,
+                       PyObject** data) {
   PyObject* fields = registration->data_fields;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fields); ++i) {
     PyObject* value = PyObject_GetAttr(object, PyTuple_GET_ITEM(fields, i));
@@ -130,14 +133,16 @@ int custom_children(PyObject* object, const Registration* registration, Holders&
   PyRef pair = PyRef::steal(call1(registration->to_iterable, object));
   if (!pair) return -1;
   if (!PyTuple_Check(pair.get()) || PyTuple_GET_SIZE(pair.get()) != 2) {
-    PyErr_Format(PyExc_TypeError,
-                 "the flatten function of pytree node %R must return a pair (children, auxiliary data), got %R",
-                 registration->type, pair.get());
+    PyErr_Format(
+        PyExc_TypeError,
+        "the flatten function of pytree node %R must return a pair (children, auxiliary data), got %R",
+        registration->type, pair.get());
     return -1;
   }
   PyRef items = PyRef::steal(PySequence_Tuple(PyTuple_GET_ITEM(pair.get(), 0)));
   if (!items) return -1;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) children.borrow(PyTuple_GET_ITEM(items.get(), i));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i)
+    children.borrow(PyTuple_GET_ITEM(items.get(), i));
   *data = PyRef::borrow(PyTuple_GET_ITEM(pair.get(), 1)).release();
   return 0;
 }
@@ -180,9 +185,10 @@ int add_registration(Registration&& registration) {
     return -1;
   }
   PyObject* type = registration.type;
-  if (type == reinterpret_cast<PyObject*>(&PyTuple_Type) || type == reinterpret_cast<PyObject*>(&PyList_Type) ||
-      type == reinterpret_cast<PyObject*>(&PyDict_Type) || type == reinterpret_cast<PyObject*>(Py_TYPE(Py_None)) ||
-      registry().count(type)) {
+  if (type == reinterpret_cast<PyObject*>(&PyTuple_Type) ||
+      type == reinterpret_cast<PyObject*>(&PyList_Type) ||
+      type == reinterpret_cast<PyObject*>(&PyDict_Type) ||
+      type == reinterpret_cast<PyObject*>(Py_TYPE(Py_None)) || registry().count(type)) {
     PyErr_Format(PyExc_ValueError, "Duplicate custom PyTreeDef type registration for %R", type);
     return -1;
   }
@@ -213,7 +219,8 @@ PyObject* register_dataclass(PyObject*, PyObject* args, PyObject* kwargs) {
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO:register_dataclass", const_cast<char**>(names), &type,
                                    &data_fields, &meta_fields))
     return nullptr;
-  PyRef data = PyRef::steal(PySequence_Tuple(data_fields)), meta = PyRef::steal(PySequence_Tuple(meta_fields));
+  PyRef data = PyRef::steal(PySequence_Tuple(data_fields)),
+        meta = PyRef::steal(PySequence_Tuple(meta_fields));
   if (!data || !meta) return nullptr;
   if (add_registration({type, NodeKind::Dataclass, nullptr, nullptr, nullptr, data.get(), meta.get()}) < 0)
     return nullptr;
@@ -290,17 +297,21 @@ int node_children(PyObject* object, NodeKind kind, const Registration* registrat
   *data = nullptr;
   switch (kind) {
     case NodeKind::Leaf:
-    case NodeKind::None: return 0;
+    case NodeKind::None:
+      return 0;
     case NodeKind::Tuple:
     case NodeKind::NamedTuple:
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) children.borrow(PyTuple_GET_ITEM(object, i));
-      if (kind == NodeKind::NamedTuple) *data = PyRef::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object))).release();
+      if (kind == NodeKind::NamedTuple)
+        *data = PyRef::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object))).release();
       return 0;
     case NodeKind::List:
       for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i) children.borrow(PyList_GET_ITEM(object, i));
       return 0;
-    case NodeKind::Dict: return dict_children(object, true, children, data);
-    case NodeKind::OrderedDict: return dict_children(object, false, children, data);
+    case NodeKind::Dict:
+      return dict_children(object, true, children, data);
+    case NodeKind::OrderedDict:
+      return dict_children(object, false, children, data);
     case NodeKind::DefaultDict: {
       PyObject* keys = nullptr;
       if (dict_children(object, true, children, &keys) < 0) return -1;
@@ -310,17 +321,22 @@ int node_children(PyObject* object, NodeKind kind, const Registration* registrat
       *data = PyTuple_Pack(2, factory.get(), keys);
       return *data ? 0 : -1;
     }
-    case NodeKind::Dataclass: return dataclass_children(object, registration, children, data);
-    case NodeKind::Custom: return custom_children(object, registration, children, data);
+    case NodeKind::Dataclass:
+      return dataclass_children(object, registration, children, data);
+    case NodeKind::Custom:
+      return custom_children(object, registration, children, data);
   }
   return 0;
 }
 
 PyObject* build_node(const Node& node, PyObject* const* children) {
   switch (node.kind) {
-    case NodeKind::Leaf: return PyRef::borrow(children[0]).release();
-    case NodeKind::None: return PyRef::borrow(Py_None).release();
-    case NodeKind::Tuple: return make_tuple(children, node.arity);
+    case NodeKind::Leaf:
+      return PyRef::borrow(children[0]).release();
+    case NodeKind::None:
+      return PyRef::borrow(Py_None).release();
+    case NodeKind::Tuple:
+      return make_tuple(children, node.arity);
     case NodeKind::List: {
       PyObject* list = PyList_New(node.arity);
       if (!list) return nullptr;
@@ -330,8 +346,10 @@ PyObject* build_node(const Node& node, PyObject* const* children) {
       }
       return list;
     }
-    case NodeKind::Dict: return build_dict(node.data, children);
-    case NodeKind::NamedTuple: return PyObject_Vectorcall(node.data, children, static_cast<size_t>(node.arity), nullptr);
+    case NodeKind::Dict:
+      return build_dict(node.data, children);
+    case NodeKind::NamedTuple:
+      return PyObject_Vectorcall(node.data, children, static_cast<size_t>(node.arity), nullptr);
     case NodeKind::OrderedDict: {
       PyRef result = PyRef::steal(PyObject_CallNoArgs(node.registration->type));
       if (!result) return nullptr;
@@ -344,7 +362,8 @@ PyObject* build_node(const Node& node, PyObject* const* children) {
       PyRef dict = PyRef::steal(build_dict(PyTuple_GET_ITEM(node.data, 1), children));
       return dict ? call2(node.registration->type, PyTuple_GET_ITEM(node.data, 0), dict.get()) : nullptr;
     }
-    case NodeKind::Dataclass: return build_dataclass(node, children);
+    case NodeKind::Dataclass:
+      return build_dataclass(node, children);
     case NodeKind::Custom: {
       PyRef tuple = PyRef::steal(make_tuple(children, node.arity));
       return tuple ? call2(node.registration->from_iterable, node.data, tuple.get()) : nullptr;
@@ -361,8 +380,10 @@ int add_pytree_registry(PyObject* module) {
   PyRef ordered = PyRef::steal(PyObject_GetAttrString(collections.get(), "OrderedDict"));
   PyRef with_default = PyRef::steal(PyObject_GetAttrString(collections.get(), "defaultdict"));
   if (!ordered || !with_default) return -1;
-  if (add_registration({ordered.get(), NodeKind::OrderedDict, nullptr, nullptr, nullptr, nullptr, nullptr}) < 0 ||
-      add_registration({with_default.get(), NodeKind::DefaultDict, nullptr, nullptr, nullptr, nullptr, nullptr}) < 0)
+  if (add_registration({ordered.get(), NodeKind::OrderedDict, nullptr, nullptr, nullptr, nullptr, nullptr}) <
+          0 ||
+      add_registration(
+          {with_default.get(), NodeKind::DefaultDict, nullptr, nullptr, nullptr, nullptr, nullptr}) < 0)
     return -1;
   return PyModule_AddFunctions(module, functions);
 }

@@ -20,7 +20,8 @@ int read_count(PyObject* value, const char* what, bool or_zero) {
   long count = PyLong_AsLong(value);
   if (count == -1 && PyErr_Occurred()) return -1;
   if (count < (or_zero ? 0 : 1) || count > 4096) {
-    PyErr_Format(PyExc_ValueError, "%s: expected an int from %d to 4096, got %ld", what, or_zero ? 0 : 1, count);
+    PyErr_Format(PyExc_ValueError, "%s: expected an int from %d to 4096, got %ld", what, or_zero ? 0 : 1,
+                 count);
     return -1;
   }
   return static_cast<int>(count);
@@ -48,8 +49,8 @@ PyObject* pop_threads(PyObject*, PyObject*) {
 PyObject* pool_stats(PyObject*, PyObject*) {
   PoolStats stats = Pool::stats();
   return Py_BuildValue("{snsnsnsnsKsK}", "in_use", static_cast<Py_ssize_t>(stats.in_use), "cached",
-                       static_cast<Py_ssize_t>(stats.cached), "peak", static_cast<Py_ssize_t>(stats.peak), "limit",
-                       static_cast<Py_ssize_t>(stats.limit), "allocations",
+                       static_cast<Py_ssize_t>(stats.cached), "peak", static_cast<Py_ssize_t>(stats.peak),
+                       "limit", static_cast<Py_ssize_t>(stats.limit), "allocations",
                        static_cast<unsigned long long>(stats.allocations), "reuses",
                        static_cast<unsigned long long>(stats.reuses));
 }
@@ -92,7 +93,8 @@ PyObject* queue_depth(PyObject*, PyObject* value) {
   long device = PyLong_AsLong(value);
   if (device == -1 && PyErr_Occurred()) return nullptr;
   if (device < 0 || device >= DeviceQueue::count()) {
-    PyErr_Format(PyExc_ValueError, "queue_depth: there is no device %ld (num_devices() is %d)", device, DeviceQueue::count());
+    PyErr_Format(PyExc_ValueError, "queue_depth: there is no device %ld (num_devices() is %d)", device,
+                 DeviceQueue::count());
     return nullptr;
   }
   return PyLong_FromLongLong(DeviceQueue::get(static_cast<int>(device)).depth());
@@ -170,7 +172,8 @@ PyObject* set_symbol(PyObject*, PyObject* args) {
 PyObject* as_list(const std::vector<std::string>& names) {
   PyObject* list = PyList_New(static_cast<Py_ssize_t>(names.size()));
   for (size_t i = 0; list && i < names.size(); ++i)
-    PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i), PyUnicode_FromStringAndSize(names[i].data(), static_cast<Py_ssize_t>(names[i].size())));
+    PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i),
+                    PyUnicode_FromStringAndSize(names[i].data(), static_cast<Py_ssize_t>(names[i].size())));
   return list;
 }
 
@@ -178,17 +181,19 @@ PyObject* routine_names(PyObject*, PyObject*) { return as_list(library_names());
 PyObject* symbol_names(PyObject*, PyObject*) { return as_list(library_symbol_names()); }
 
 PyObject* abi_offsets(PyObject*, PyObject*) {
-  return Py_BuildValue("{snsnsnsnsn}", "buffers", static_cast<Py_ssize_t>(offsetof(KernelArgs, buffers)), "params",
-                       static_cast<Py_ssize_t>(offsetof(KernelArgs, params)), "scratch",
+  return Py_BuildValue("{snsnsnsnsn}", "buffers", static_cast<Py_ssize_t>(offsetof(KernelArgs, buffers)),
+                       "params", static_cast<Py_ssize_t>(offsetof(KernelArgs, params)), "scratch",
                        static_cast<Py_ssize_t>(offsetof(KernelArgs, scratch)), "cancel",
-                       static_cast<Py_ssize_t>(offsetof(KernelArgs, cancel)), "size", static_cast<Py_ssize_t>(sizeof(KernelArgs)));
+                       static_cast<Py_ssize_t>(offsetof(KernelArgs, cancel)), "size",
+                       static_cast<Py_ssize_t>(sizeof(KernelArgs)));
 }
 
 PyMethodDef functions[] = {
     {"num_threads", get_num_threads, METH_NOARGS, "threads that parallel work of this thread uses"},
     {"default_num_threads", get_default_num_threads, METH_NOARGS, "the number that the machine allows"},
     {"set_num_threads", set_threads, METH_O, "set_num_threads(n): for the process; 0 restores the default"},
-    {"push_num_threads", push_threads, METH_O, "push_num_threads(n): overrides for this thread until pop_num_threads()"},
+    {"push_num_threads", push_threads, METH_O,
+     "push_num_threads(n): overrides for this thread until pop_num_threads()"},
     {"pop_num_threads", pop_threads, METH_NOARGS, "undoes the last push_num_threads"},
     {"pool_stats", pool_stats, METH_NOARGS, "dict: in_use, cached, peak, limit (bytes), allocations, reuses"},
     {"pool_trim", pool_trim, METH_NOARGS, "gives cached memory back to the system; returns the bytes"},
@@ -199,9 +204,11 @@ PyMethodDef functions[] = {
     {"queue_depth", queue_depth, METH_O, "queue_depth(device) -> jobs queued or running"},
     {"synchronize", synchronize, METH_NOARGS, "waits for all queued work"},
     {"cancel_all", cancel_all, METH_NOARGS, "cancels all running and queued work"},
-    {"shut_down", shut_down, METH_NOARGS, "waits for all work, or cancels it on Ctrl-C; for interpreter exit"},
+    {"shut_down", shut_down, METH_NOARGS,
+     "waits for all work, or cancels it on Ctrl-C; for interpreter exit"},
     {"profile_start", start_profile, METH_VARARGS, "profile_start(capacity=65536)"},
-    {"profile_stop", stop_profile, METH_NOARGS, "profile_stop() -> list of (name, start_ns, end_ns, thread, bytes)"},
+    {"profile_stop", stop_profile, METH_NOARGS,
+     "profile_stop() -> list of (name, start_ns, end_ns, thread, bytes)"},
     {"set_library_symbol", set_symbol, METH_VARARGS, "set_library_symbol(name, address)"},
     {"library_names", routine_names, METH_NOARGS, "names of the library routines"},
     {"library_symbol_names", symbol_names, METH_NOARGS, "names that set_library_symbol knows"},

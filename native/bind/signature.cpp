@@ -14,14 +14,14 @@ int add_integer(Signature& signature, PyObject* object) {
   bool wide = x64_enabled();
   if (overflow || (!wide && (value < INT32_MIN || value > INT32_MAX))) {
     PyErr_Format(PyExc_OverflowError,
-                 "Python integer %S does not fit %s. Pass it as a float, or as an array of a wider dtype%s.", object,
-                 wide ? "int64" : "int32", wide ? "" : "; or enable 64-bit types (jax_enable_x64)");
+                 "Python integer %S does not fit %s. Pass it as a float, or as an array of a wider dtype%s.",
+                 object, wide ? "int64" : "int32", wide ? "" : "; or enable 64-bit types (jax_enable_x64)");
     return -1;
   }
   ArrayType* type = scalar_array_type(wide ? DType::Int64 : DType::Int32, true);
   signature.words.push_back(reinterpret_cast<uintptr_t>(type));
   signature.leaves.push_back({object, type, value, LeafKind::Int});
-  ++signature.num_scalars;
+  ++signature.num_others;
   return 0;
 }
 
@@ -29,13 +29,14 @@ void add_scalar(Signature& signature, PyObject* object, LeafKind kind, DType nar
   ArrayType* type = scalar_array_type(x64_enabled() ? wide : narrow, true);
   signature.words.push_back(reinterpret_cast<uintptr_t>(type));
   signature.leaves.push_back({object, type, 0, kind});
-  ++signature.num_scalars;
+  ++signature.num_others;
 }
 
 void add_odd(Signature& signature, PyObject* object) {
   signature.odd = true;
   signature.words.push_back(tag(0, 0));
   signature.leaves.push_back({object, nullptr, 0, LeafKind::Odd});
+  ++signature.num_others;
 }
 
 int add_array(Signature& signature, PyObject* object) {
@@ -67,6 +68,7 @@ int add_ndarray(Signature& signature, PyObject* object) {
   signature.holders.steal(reinterpret_cast<PyObject*>(type));
   signature.words.push_back(reinterpret_cast<uintptr_t>(type));
   signature.leaves.push_back({object, type, 0, LeafKind::Numpy});
+  ++signature.num_others;
   return 0;
 }
 
@@ -81,7 +83,7 @@ int add_numpy_scalar(Signature& signature, PyObject* object) {
   ArrayType* type = scalar_array_type(canonical_dtype(dtype), false);
   signature.words.push_back(reinterpret_cast<uintptr_t>(type));
   signature.leaves.push_back({object, type, 0, LeafKind::NumpyScalar});
-  ++signature.num_scalars;
+  ++signature.num_others;
   return 0;
 }
 
@@ -100,7 +102,8 @@ int add_list(Signature& signature, PyObject* list) {
   int status = 0;
   for (Py_ssize_t i = 0; i < count && status == 0; ++i) {
     if (JATO_UNLIKELY(PyList_GET_SIZE(list) != count)) {
-      PyErr_SetString(PyExc_RuntimeError, "a list among the arguments changed its length while it was flattened");
+      PyErr_SetString(PyExc_RuntimeError,
+                      "a list among the arguments changed its length while it was flattened");
       status = -1;
       break;
     }
@@ -175,9 +178,11 @@ int add_uncommon(Signature& signature, PyObject* object) {
     return add_children(signature, row.data(), static_cast<Py_ssize_t>(row.size()));
   }
   if (!is_tracer(object)) {
-    if (PyBool_Check(object)) return add_scalar(signature, object, LeafKind::Bool, DType::Bool, DType::Bool), 0;
+    if (PyBool_Check(object))
+      return add_scalar(signature, object, LeafKind::Bool, DType::Bool, DType::Bool), 0;
     if (PyLong_Check(object)) return add_integer(signature, object);
-    if (PyFloat_Check(object)) return add_scalar(signature, object, LeafKind::Float, DType::Float32, DType::Float64), 0;
+    if (PyFloat_Check(object))
+      return add_scalar(signature, object, LeafKind::Float, DType::Float32, DType::Float64), 0;
     if (PyComplex_Check(object))
       return add_scalar(signature, object, LeafKind::Complex, DType::Complex64, DType::Complex128), 0;
   }

@@ -20,8 +20,8 @@ enum class LeafKind : uint8_t { Array, Numpy, NumpyScalar, Bool, Int, Float, Com
 
 struct Leaf {
   PyObject* object;
-  ArrayType* type;   // nullptr for Odd
-  int64_t integer;   // value of an Int
+  ArrayType* type;  // nullptr for Odd
+  int64_t integer;  // value of an Int
   LeafKind kind;
 };
 
@@ -31,9 +31,9 @@ struct Signature {
   SmallVector<Leaf, 128> leaves;
   Holders holders;
   uint64_t hash = 0;
-  bool odd = false;        // some leaf is no array or number: never cached
-  bool holding = false;    // hold_all was called
-  int num_scalars = 0;     // leaves that need memory of their own during a run
+  bool odd = false;      // some leaf is no array or number: never cached
+  bool holding = false;  // hold_all was called
+  int num_others = 0;    // leaves that are no Arrays
 
   void hold_all() {
     if (holding) return;

@@ -73,28 +73,29 @@ PyObject* set_tracer_type(PyObject*, PyObject* value) {
   return replace(tracer_type, value);
 }
 
-PyObject* set_static_error(PyObject*, PyObject* value) {
-  return replace(static_error, value);
-}
+PyObject* set_static_error(PyObject*, PyObject* value) { return replace(static_error, value); }
 
-PyObject* set_cold_errors(PyObject*, PyObject* value) {
-  return replace(runtime_error, value);
-}
+PyObject* set_cold_errors(PyObject*, PyObject* value) { return replace(runtime_error, value); }
 
 PyMethodDef functions[] = {
-    {"set_trace_active", set_trace_active, METH_O, "set_trace_active(bool): is a trace active on this thread"},
+    {"set_trace_active", set_trace_active, METH_O,
+     "set_trace_active(bool): is a trace active on this thread"},
     {"trace_active", is_trace_active, METH_NOARGS, "is a trace active on this thread"},
     {"set_x64", set_x64, METH_O, "set_x64(bool): are 64-bit types kept (process)"},
-    {"set_thread_x64", set_thread_x64, METH_O, "set_thread_x64(bool | None): the same for this thread; None follows the process"},
+    {"set_thread_x64", set_thread_x64, METH_O,
+     "set_thread_x64(bool | None): the same for this thread; None follows the process"},
     {"x64_enabled", x64, METH_NOARGS, "are 64-bit types kept on this thread"},
     {"set_config_epoch", set_config_epoch, METH_O,
-     "set_config_epoch(int): a number that stands for all configuration that changes compiled code (process)"},
+     "set_config_epoch(int): a number that stands for all configuration that changes compiled code "
+     "(process)"},
     {"set_thread_config_epoch", set_thread_config_epoch, METH_O,
      "set_thread_config_epoch(int | None): the same for this thread; None follows the process"},
     {"config_epoch", config_epoch_of_thread, METH_NOARGS, "the config epoch of this thread"},
-    {"set_tracer_type", set_tracer_type, METH_O, "set_tracer_type(class | None): the base class of tracers; returns the one before"},
+    {"set_tracer_type", set_tracer_type, METH_O,
+     "set_tracer_type(class | None): the base class of tracers; returns the one before"},
     {"set_static_error", set_static_error, METH_O,
-     "set_static_error(f | None): f(function, position_or_name, value) makes the exception for an unhashable static "
+     "set_static_error(f | None): f(function, position_or_name, value) makes the exception for an unhashable "
+     "static "
      "argument; returns the function before"},
     {"set_cold_errors", set_cold_errors, METH_O,
      "set_cold_errors(f | None): f(kind, message) makes the exception for a failure in the runtime; kind is "

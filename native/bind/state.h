@@ -10,7 +10,7 @@ namespace jato::bind {
 
 struct ThreadState {
   bool trace_active;
-  int8_t x64;          // -1: the process's value
+  int8_t x64;  // -1: the process's value
   bool has_epoch;
   uint64_t epoch;
 };

@@ -33,18 +33,25 @@ std::atomic<bool> any_dead{false};
 
 const char* kind_name(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::Value: return "value";
-    case ErrorKind::OutOfMemory: return "out_of_memory";
-    case ErrorKind::Cancelled: return "cancelled";
-    default: return "runtime";
+    case ErrorKind::Value:
+      return "value";
+    case ErrorKind::OutOfMemory:
+      return "out_of_memory";
+    case ErrorKind::Cancelled:
+      return "cancelled";
+    default:
+      return "runtime";
   }
 }
 
 PyObject* default_class(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::Value: return PyExc_ValueError;
-    case ErrorKind::OutOfMemory: return PyExc_MemoryError;
-    default: return PyExc_RuntimeError;
+    case ErrorKind::Value:
+      return PyExc_ValueError;
+    case ErrorKind::OutOfMemory:
+      return PyExc_MemoryError;
+    default:
+      return PyExc_RuntimeError;
   }
 }
 
@@ -121,7 +128,7 @@ void PythonError::restore_copy() const {
   }
   PyRef traceback = PyRef::steal(PyException_GetTraceback(exception_));
   if (traceback) PyException_SetTraceback(copied.get(), traceback.get());
-  PyException_SetCause(copied.get(), PyException_GetCause(exception_));      // both steal
+  PyException_SetCause(copied.get(), PyException_GetCause(exception_));  // both steal
   PyException_SetContext(copied.get(), PyException_GetContext(exception_));
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(copied.get())), copied.get());
 }
@@ -174,9 +181,10 @@ void release_dead() {
 int wait_for(Event* event, int device) {
   if (event->ready()) return 0;
   if (on_queue_of(device)) {
-    PyErr_SetString(PyExc_RuntimeError,
-                    "a callback that runs on a device waits for a result that the same device computes later. "
-                    "Pass that array to the callback as an argument instead of capturing it.");
+    PyErr_SetString(
+        PyExc_RuntimeError,
+        "a callback that runs on a device waits for a result that the same device computes later. "
+        "Pass that array to the callback as an argument instead of capturing it.");
     return -1;
   }
   for (;;) {
@@ -186,8 +194,10 @@ int wait_for(Event* event, int device) {
       ready = event->wait(std::chrono::duration_cast<std::chrono::nanoseconds>(kPoll));
     }
     if (PyErr_CheckSignals() < 0) {
-      if (device < 0) DeviceQueue::cancel_all();
-      else DeviceQueue::get(device).cancel();
+      if (device < 0)
+        DeviceQueue::cancel_all();
+      else
+        DeviceQueue::get(device).cancel();
       return -1;
     }
     if (ready) {

@@ -381,6 +381,32 @@ def test_foreign_operands(operators):
     assert a - Stranger() == "mine"
 
 
+def test_tracers_take_over(operators):
+    class Tracer:
+        def __radd__(self, other):
+            return "radd"
+
+        def __add__(self, other):
+            return "add"
+
+        def __gt__(self, other):
+            return "gt"
+
+    class Special(Tracer):
+        pass
+
+    _native.set_array_operators({"add": lambda x, y: "array", "lt": lambda x, y: "array"})
+    before = _native.set_tracer_type(Tracer)
+    try:
+        a = from_numpy(np.zeros(2, "f4"))
+        for tracer in (Tracer(), Special()):
+            assert a + tracer == "radd" and tracer + a == "add" and (a < tracer) == "gt"
+    finally:
+        _native.set_tracer_type(before)
+    with pytest.raises(TypeError, match="expected a class"):
+        _native.set_tracer_type(3)
+
+
 def test_many_arrays_leave_nothing():
     gc.collect()
     before = _native.pool_stats()["in_use"]
