@@ -12,6 +12,7 @@ from jato.jit.eager import public
 from jato.numpy.elementwise import as_bool, select_where
 from jato.numpy.promote import (
     as_array,
+    as_typed,
     broadcast,
     dtype_of,
     normalize_axis,
