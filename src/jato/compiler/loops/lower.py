@@ -126,12 +126,16 @@ class Lowering:
     # ---- memory
 
     def load(self, var: Var, index: Index) -> Any:
+        return self.b.load(self.buffer(var), self.offset(var.aval.shape, index))
+
+    def buffer(self, var: Var) -> Buffer:
+        """The kernel's buffer for an array it reads."""
         buffer = self.buffers.get(var)
         if buffer is None:
             buffer = self.buffers[var] = self.b.input(
                 f"in{len(self.buffers)}", dtypes.scalar_name(var.aval)
             )
-        return self.b.load(buffer, self.offset(var.aval.shape, index))
+        return buffer
 
     def output(self, var: Var) -> Buffer:
         buffer = self.outputs.get(var)

@@ -39,8 +39,9 @@ from jato.ops.reduction_family import Reduction
 SHORT_AXIS = 16
 # Elements of a vector loop that one grid step gets at the most, when there are few outer steps.
 CHUNK = 1 << 14
-# Block of a transposed read: 16 elements of 4 bytes are a cache line.
-TILE = 16
+# Block of a transposed read: 4 cache lines of 4-byte elements from each row, in and out.
+TILE_WIDTH = 64
+TILE_HEIGHT = 64
 # Bodies costing more than this are not run on several vectors at once.
 HEAVY = 6.0
 # A running sum is folded after this many additions per lane, so that rounding errors grow with
@@ -166,31 +167,35 @@ class Scheduler:
         return self.nest(lowering, "map", rows * chunks, 1, ceil(length / chunks))
 
     def map_tiled(self, dims: list[int], crossing: int) -> LoopNest:
-        """Like map_rows, in blocks of TILE rows of axis `crossing` by a few vectors.
+        """Blocks of the last axis by axis `crossing`, along which some reads are contiguous.
 
         before: for p: for i (lanes): out[p, i] = in[i, p]     a cache line per element read
-        after:  for each block: for i (lanes): for p: ...      a line serves TILE iterations
+        after:  for each block: tile[i, p] = in[i, p]  (p in lanes)
+                                for p: for i (lanes): out[p, i] = tile[i, p]
         """
         b = Builder()
-        lowering = Lowering(b, self.nodes)
         others = [n for a, n in enumerate(dims[:-1]) if a != crossing]
         height, width = dims[crossing], dims[-1]
-        span = 4 * TILE
-        down, across = ceil(height / TILE), ceil(width / span)
+        down, across = ceil(height / TILE_HEIGHT), ceil(width / TILE_WIDTH)
         grid = prod(others) * down * across
         g = b.var("g", "i64", 0, max(0, grid - 1))
         with b.block() as body:
             block, column = b.div(g, b.index(across)), b.rem(g, b.index(across))
             other, row = b.div(block, b.index(down)), b.rem(block, b.index(down))
-            left, top = b.mul(column, b.index(span)), b.mul(row, b.index(TILE))
-            right = b.min(b.add(left, b.index(span)), b.index(width))
-            bottom = b.min(b.add(top, b.index(TILE)), b.index(height))
-            with b.for_("i", left, right, self.width) as v, b.for_("p", top, bottom) as p:
-                index = list(lowering.unravel(other, tuple(others)))
-                index.insert(crossing, p)
-                self.store_all(lowering, self.full_index(lowering, (*index, v)))
+            left, top = b.mul(column, b.index(TILE_WIDTH)), b.mul(row, b.index(TILE_HEIGHT))
+            right = b.min(b.add(left, b.index(TILE_WIDTH)), b.index(width))
+            bottom = b.min(b.add(top, b.index(TILE_HEIGHT)), b.index(height))
+            lowering = TileLowering(b, self.nodes, (left, right), (top, bottom), self.width)
+            with b.block() as main:
+                with b.for_("p", top, bottom) as p, b.for_("i", left, right, self.width) as v:
+                    lowering.v, lowering.p = v, p
+                    index = list(lowering.unravel(other, tuple(others)))
+                    index.insert(crossing, p)
+                    self.store_all(lowering, self.full_index(lowering, (*index, v)))
+            for statement in (*lowering.copies, *main):
+                b.append(statement)
         b.append(For(g, b.grid_begin(), b.grid_end(), tuple(body)))
-        return self.nest(lowering, "map_tiled", grid, 1, TILE * span)
+        return self.nest(lowering, "map_tiled", grid, 1, TILE_WIDTH * TILE_HEIGHT)
 
     def full_index(self, lowering: Lowering, index: Index) -> Index:
         """The index in `space` for one over its axes longer than 1."""
@@ -509,6 +514,54 @@ class Scheduler:
             if form.terms.get((root.var,)) != length or low < 0 or high >= length:
                 del found[var]
         return frozenset(found)
+
+
+class TileLowering(Lowering):
+    """Lowering for map_tiled: reads that are contiguous along `p` and strided along the lanes `v`
+    go through a tile of local memory, which `copies` fill beforehand."""
+
+    def __init__(
+        self, b: Builder, nodes: list[Node], columns: tuple[Any, Any], rows: tuple[Any, Any],
+        width: int,
+    ):  # fmt: skip
+        super().__init__(b, nodes)
+        self.columns = columns
+        self.rows = rows
+        self.width = width
+        self.v: Any = None
+        self.p: Any = None
+        self.copies: list[Any] = []
+        self.tiles: dict[Any, Any] = {}
+
+    def load(self, var: Var, index: Index) -> Any:
+        b = self.b
+        form = b.linear(self.offset(var.aval.shape, index))
+        stride = form.terms.get((self.v,), 0)
+        crosses = form.terms.get((self.p,)) == 1 and stride not in (0, 1)
+        if b._guards or not crosses or any(
+            {self.v, self.p} & set(monomial) and len(monomial) > 1 for monomial in form.terms
+        ):
+            return super().load(var, index)
+        rest = {m: c for m, c in form.terms.items() if m not in ((self.v,), (self.p,))}
+        key = (var, tuple(rest.items()), form.const, stride)
+        tile = self.tiles.get(key)
+        # an odd distance between the tile's rows keeps them on different cache sets
+        pitch = TILE_HEIGHT + 1
+        if tile is None:
+            dtype = dtypes.scalar_name(var.aval)
+            tile = self.tiles[key] = b.local("tile", dtype, TILE_WIDTH * pitch)
+            (left, right), (top, bottom) = self.columns, self.rows
+            with b.block() as statements:
+                with b.for_("r", left, right) as r, b.for_("c", top, bottom, self.width) as c:
+                    base = b._from_linear(Linear(rest, form.const))
+                    at = b.add(b.add(base, b.mul(r, b.index(stride))), c)
+                    place = b.add(b.mul(b.sub(r, left), b.index(pitch)), b.sub(c, top))
+                    b.store(tile, place, b.load(self.buffer(var), at))
+            self.copies += statements
+        place = b.add(
+            b.mul(b.sub(self.v, self.columns[0]), b.index(pitch)), b.sub(self.p, self.rows[0])
+        )
+        return b.load(tile, place)
 
 
 # ---- reductions
