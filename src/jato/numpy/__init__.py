@@ -1,11 +1,15 @@
 """jato.numpy: NumPy's functions on jato's arrays, with JAX's names and parameters.
 
-    promote          what becomes of operands of different dtypes and shapes
-    elementwise      arithmetic, comparison, bits, rounding     transcendental   exp, sin, ...
-    reductions       sum, max, mean, var, cumsum, any           manipulation     reshape, stack, pad
-    creation         array, zeros, arange, linspace, eye        scalar_types     float32, finfo
-    indexing         x[...], x.at[...], take                    sorting          sort, argsort
-    searching        where, nonzero, searchsorted, interp       contractions     dot, einsum, convolve
+    promote          operands of different dtypes, shapes   elementwise    arithmetic, comparison, bits
+    transcendental   exp, log, sin, ...                     reductions     sum, max, mean, var, cumsum
+    manipulation     reshape, stack, pad, roll              creation       array, zeros, arange, eye
+    scalar_types     float32, finfo, result_type            indexing       x[...], x.at[...], take
+    sorting          sort, argsort, top_k                   searching      where, nonzero, interp
+    contractions     dot, einsum, convolve                  linalg         norm, multi_dot
+    statistics       quantile, cov, histogram               differences    diff, gradient, trapezoid
+    sets             unique, isin                           polynomial     polyval, roots
+    index_tricks     tril_indices, delete, insert           integers       gcd, packbits
+    functional       vectorize, ufunc                       information    shape, save, load
     methods          the operators and methods of arrays
 
 Names only; each is defined in one of these files.
@@ -15,6 +19,7 @@ from __future__ import annotations
 
 import numpy as _numpy
 
+from jato.numpy import linalg as linalg
 from jato.core.array import Array as ndarray
 from jato.numpy.contractions import (
     convolve,
@@ -301,8 +306,8 @@ from jato.numpy.scalar_types import (
     bool_,
     can_cast,
     cdouble,
-    complex64,
     complex128,
+    complex64,
     complex_,
     csingle,
     double,
@@ -312,10 +317,10 @@ from jato.numpy.scalar_types import (
     float64,
     float_,
     iinfo,
-    int8,
     int16,
     int32,
     int64,
+    int8,
     int_,
     isdtype,
     issubdtype,
@@ -323,12 +328,11 @@ from jato.numpy.scalar_types import (
     result_type,
     single,
     uint,
-    uint8,
     uint16,
     uint32,
     uint64,
+    uint8,
 )
-from jato.numpy.scalar_types import bool_ as bool
 from jato.numpy.searching import (
     argwhere,
     choose,
@@ -408,9 +412,9 @@ from jato.numpy.transcendental import (
     expm1,
     hypot,
     log,
+    log10,
     log1p,
     log2,
-    log10,
     logaddexp,
     logaddexp2,
     nan_to_num,
@@ -423,6 +427,7 @@ from jato.numpy.transcendental import (
     tan,
     tanh,
 )
+from jato.numpy.scalar_types import bool_ as bool
 
 # NumPy's own: constants and the classes of dtypes
 e, pi, inf, nan, euler_gamma = _numpy.e, _numpy.pi, _numpy.inf, _numpy.nan, _numpy.euler_gamma
@@ -663,6 +668,7 @@ __all__ = [
     "less",
     "less_equal",
     "lexsort",
+    "linalg",
     "linspace",
     "load",
     "log",
