@@ -243,7 +243,9 @@ void test_library(Runner& runner) {
 
   runner.run("gemm without a BLAS", [] {
     check_all_forms<float>();
+    check_all_forms<double>();
     check_all_forms<std::complex<double>>();
+    check_split_forms<float>();
     check_split_forms<double>();
   });
 
@@ -258,13 +260,14 @@ void test_library(Runner& runner) {
     });
   });
 
+  // Calls are counted with complex products: real ones have a kernel of their own on some machines.
   runner.run("gemm is split over threads", [] {
     use_fake_blas([] {
       blas_calls = 0;
-      check_gemm_case<float>({200, 200, 50}, 0, 0, 1, 1, 0, 0, false);
+      check_gemm_case<std::complex<float>>({200, 200, 50}, 0, 0, 1, 1, 0, 0, false);
       CHECK(blas_calls > 1);
       blas_calls = 0;
-      check_gemm_case<float>({2, 2, 400000}, 0, 0, 1, 1, 0, 0, false);
+      check_gemm_case<std::complex<float>>({2, 2, 400000}, 0, 0, 1, 1, 0, 0, false);
       CHECK(blas_calls > 1);
       check_split_forms<float>();
       check_split_forms<std::complex<float>>();
@@ -275,9 +278,9 @@ void test_library(Runner& runner) {
     use_fake_blas([] {
       set_library_symbol("openblas_set_num_threads_local", nullptr);
       blas_calls = 0;
-      check_gemm_case<float>({200, 200, 50}, 0, 0, 1, 1, 0, 0, false);
+      check_gemm_case<std::complex<float>>({200, 200, 50}, 0, 0, 1, 1, 0, 0, false);
       CHECK_EQUAL(blas_calls.load(), 1);
-      check_gemm_case<float>({90, 90, 90}, 0, 0, 3, 1, 0, 0, false);
+      check_gemm_case<std::complex<float>>({90, 90, 90}, 0, 0, 3, 1, 0, 0, false);
       CHECK_EQUAL(blas_calls.load(), 4);
     });
   });
