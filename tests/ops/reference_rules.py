@@ -99,7 +99,11 @@ def value(x):
 
 def random_like(rng, aval):
     if dtypes.is_complex(aval.dtype):
-        return hold((rng.standard_normal(aval.shape) + 1j * rng.standard_normal(aval.shape)).astype(aval.dtype))
+        return hold(
+            (rng.standard_normal(aval.shape) + 1j * rng.standard_normal(aval.shape)).astype(
+                aval.dtype
+            )
+        )
     return hold(rng.standard_normal(aval.shape).astype(aval.dtype))
 
 
@@ -127,7 +131,9 @@ def check_jvp(primitive, operands, params, wrt=None, tolerance=1e-6, step=1e-6):
             plain = _outs(primitive, primitive.bind(*operands, **params))
             for got, want in zip(_outs(primitive, result), plain, strict=True):
                 np.testing.assert_array_equal(value(got), value(want))
-            for t, up, down, out in zip(_outs(primitive, tangent), moved(step), moved(-step), plain, strict=True):
+            for t, up, down, out in zip(
+                _outs(primitive, tangent), moved(step), moved(-step), plain, strict=True
+            ):
                 if not dtypes.is_inexact(out.aval.dtype):
                     assert t.aval.dtype == dtypes.float0
                     continue

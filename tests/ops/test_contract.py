@@ -3,22 +3,28 @@
 import numpy as np
 import pytest
 from jax import lax
+from reference_rules import check_batch, check_jvp, check_transpose, numpy_evaluation, value
+from samples.contract import DOTS
 
 from jato.ops import contract
 from jato.ops.contract import DOT_GENERAL, dims_of
-from samples.contract import DOTS
-from reference_rules import check_batch, check_jvp, check_transpose, numpy_evaluation, value
 
 RNG = np.random.default_rng(0)
 
 
 def operands(name, dtype):
     left, right, numbers = DOTS[name]
-    return (3 * RNG.standard_normal(left)).astype(dtype), (3 * RNG.standard_normal(right)).astype(dtype), numbers
+    return (
+        (3 * RNG.standard_normal(left)).astype(dtype),
+        (3 * RNG.standard_normal(right)).astype(dtype),
+        numbers,
+    )
 
 
 @pytest.mark.parametrize("name", DOTS)
-@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.uint8, np.complex64, np.bool_, np.float16, "bfloat16"])
+@pytest.mark.parametrize(
+    "dtype", [np.float32, np.int32, np.uint8, np.complex64, np.bool_, np.float16, "bfloat16"]
+)
 def test_dot_general(name, dtype):
     lhs, rhs, numbers = operands(name, dtype)
     want = np.asarray(lax.dot_general(lhs, rhs, numbers))
@@ -26,7 +32,9 @@ def test_dot_general(name, dtype):
         got = value(contract.dot_general(lhs, rhs, numbers))
     assert got.dtype == want.dtype
     tolerance = {"bfloat16": 2e-2, np.float16: 2e-3}.get(dtype, 1e-4)
-    np.testing.assert_allclose(got.astype(np.complex64), want.astype(np.complex64), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(
+        got.astype(np.complex64), want.astype(np.complex64), rtol=tolerance, atol=tolerance
+    )
 
 
 @pytest.mark.parametrize("name", DOTS)
@@ -43,7 +51,9 @@ def test_rules(name):
 def test_element_type():
     x = RNG.standard_normal((3, 4)).astype(np.float16)
     with numpy_evaluation():
-        got = value(contract.dot_general(x, x, (((1,), (1,)), ((), ())), preferred_element_type=np.float32))
+        got = value(
+            contract.dot_general(x, x, (((1,), (1,)), ((), ())), preferred_element_type=np.float32)
+        )
         assert got.dtype == np.float32
         np.testing.assert_allclose(got, x.astype(np.float32) @ x.astype(np.float32).T, rtol=1e-6)
         wide = contract.dot_general(x.astype(np.int8), x.astype(np.int8).T, (((1,), (0,)), ((), ())),
@@ -76,7 +86,9 @@ def test_dims():
 
 def test_precision_spellings():
     canonical = contract.canonical_precision
-    assert canonical("highest") is canonical(lax.Precision.HIGHEST) or canonical(lax.Precision.HIGHEST)
+    assert canonical("highest") is canonical(lax.Precision.HIGHEST) or canonical(
+        lax.Precision.HIGHEST
+    )
     hash(canonical(("high", None)))
     assert canonical(None) is None
 
@@ -85,7 +97,10 @@ def test_precision_spellings():
     ("call", "match"),
     [
         (lambda x: contract.dot(x, x), r"lhs.shape\[-1\] == rhs.shape\[0\], got .*3,4"),
-        (lambda x: contract.dot_general(x, x, (((1,), (0,)), ((), ()))), r"equal extents of the contracted axes, got \[4\]"),
+        (
+            lambda x: contract.dot_general(x, x, (((1,), (0,)), ((), ()))),
+            r"equal extents of the contracted axes, got \[4\]",
+        ),
         (lambda x: contract.dot_general(x, x, (((7,), (0,)), ((), ()))), "different axes of lhs"),
         (lambda x: contract.dot_general(x, x, ((1, 0), ((), ()))), "dimension_numbers"),
         (lambda x: contract.batch_matmul(x, x[0]), "one rank of at least 2"),

@@ -4,9 +4,17 @@ import jax
 import numpy as np
 import pytest
 from jax import lax
+from reference_rules import (
+    check_batch,
+    check_jvp,
+    check_transpose,
+    hold,
+    numpy_evaluation,
+    value,
+    x64,
+)
 
 from jato.ops import cumulative
-from reference_rules import check_batch, check_jvp, check_transpose, hold, numpy_evaluation, value, x64
 
 RNG = np.random.default_rng(0)
 NAMES = ["cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"]
@@ -22,7 +30,9 @@ def primitive(name):
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.float16, np.complex64])
 def test_values(name, shape, axis, reverse, dtype):
-    if (name == "cumlogsumexp" and dtype == np.int32) or (dtype == np.complex64 and name not in ("cumsum", "cumprod")):
+    if (name == "cumlogsumexp" and dtype == np.int32) or (
+        dtype == np.complex64 and name not in ("cumsum", "cumprod")
+    ):
         pytest.skip("not defined")
     x = (2 * RNG.standard_normal(shape)).astype(dtype)
     want = np.asarray(getattr(lax, name)(x, axis % x.ndim, reverse))
@@ -58,7 +68,9 @@ def test_product_of_zeros():
 
 
 def test_ties_are_averaged():
-    np.testing.assert_allclose(tangent("cummax", np.array([2.0, 2.0]), np.array([1.0, 5.0])), [1, 3])
+    np.testing.assert_allclose(
+        tangent("cummax", np.array([2.0, 2.0]), np.array([1.0, 5.0])), [1, 3]
+    )
 
 
 def test_infinities_and_nan():

@@ -84,7 +84,9 @@ def test_second_derivative(name):
 
     def along(root):
         g = root.grad(scalar(root, function))
-        return np.asarray(root.jvp(g, (x,), (t,))[1]), np.asarray(root.grad(lambda x: (g(x) * t).sum())(x))
+        return np.asarray(root.jvp(g, (x,), (t,))[1]), np.asarray(
+            root.grad(lambda x: (g(x) * t).sum())(x)
+        )
 
     for got, want in zip(along(jato), along(jax), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3)
@@ -96,7 +98,9 @@ def test_vmap_of_grad(name):
     xs = np.stack([x, 2 * x, -x], 1)
     gradient = jato.grad(scalar(jato, function))
     want = np.stack([np.asarray(gradient(xs[:, i])) for i in range(3)])  # compared with JAX above
-    np.testing.assert_allclose(np.asarray(jato.vmap(gradient, in_axes=1)(xs)), want, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        np.asarray(jato.vmap(gradient, in_axes=1)(xs)), want, rtol=1e-4, atol=1e-4
+    )
 
 
 def test_window_of_any_function():
@@ -109,4 +113,6 @@ def test_window_of_any_function():
         return (x[1:, 1:] * x[:-1, 1:] * x[1:, :-1] * x[:-1, :-1]).sum()
 
     got = jato.grad(windows)(M)
-    np.testing.assert_allclose(np.asarray(got), jax.grad(written_out)(jax.numpy.asarray(M)), rtol=1e-5)
+    np.testing.assert_allclose(
+        np.asarray(got), jax.grad(written_out)(jax.numpy.asarray(M)), rtol=1e-5
+    )

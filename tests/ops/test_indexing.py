@@ -5,22 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-
-from jato.core.types import Zero, tangent_type
-from jato.ops import dynamic_slices, gather_scatter, indexing
-from jato.ops.gather_scatter import (
-    CLIP,
-    FILL,
-    GATHER,
-    SCATTER,
-    SCATTER_ADD,
-    SCATTER_MAX,
-    SCATTER_MIN,
-    SCATTER_MUL,
-    GatherDimensionNumbers,
-    ScatterDimensionNumbers,
-)
-from samples.indexing import GATHERS
 from reference_rules import (
     check_batch,
     check_jvp,
@@ -29,6 +13,24 @@ from reference_rules import (
     numpy_evaluation,
     value,
     x64,
+)
+from samples.indexing import GATHERS
+
+from jato.core.types import Zero, tangent_type
+from jato.ops import dynamic_slices, gather_geometry, indexing
+from jato.ops.gather_geometry import (
+    CLIP,
+    FILL,
+    GatherDimensionNumbers,
+    ScatterDimensionNumbers,
+)
+from jato.ops.gather_scatter import (
+    GATHER,
+    SCATTER,
+    SCATTER_ADD,
+    SCATTER_MAX,
+    SCATTER_MIN,
+    SCATTER_MUL,
 )
 
 RNG = np.random.default_rng(0)
@@ -58,7 +60,9 @@ def test_gather(name, mode, dtype):
 def test_gather_from_empty():
     numbers = GatherDimensionNumbers((), (0,), (0,))
     with numpy_evaluation(), pytest.raises(TypeError, match="window"):
-        indexing.gather(np.zeros((0,), np.float32), np.zeros((2, 1), np.int32), numbers, (1,), mode="fill")
+        indexing.gather(
+            np.zeros((0,), np.float32), np.zeros((2, 1), np.int32), numbers, (1,), mode="fill"
+        )
 
 
 def test_fill_value():
@@ -134,7 +138,11 @@ def test_scatter_rules(name, primitive, mode):
     check_jvp(primitive, [x, indices, updates], params)
     if primitive in (SCATTER, SCATTER_ADD):
         for linear in ([0, 2], [0], [2]):
-            start = [x * 0 if 0 not in linear else x, indices, updates * 0 if 2 not in linear else updates]
+            start = [
+                x * 0 if 0 not in linear else x,
+                indices,
+                updates * 0 if 2 not in linear else updates,
+            ]
             check_transpose(primitive, start, params, linear)
     if primitive is SCATTER_MUL:
         check_transpose(primitive, [x, indices, updates], params, [0])
@@ -146,7 +154,11 @@ def test_scatter_mul_with_zeros():
     x = np.array([2.0, 3.0, 0.0, 5.0])
     indices = np.array([[0], [0], [1], [1], [2], [2], [3], [3]])
     updates = np.array([2.0, 3.0, 0.0, 4.0, 0.0, 1.0, 0.0, 0.0])
-    params = {"dimension_numbers": ScatterDimensionNumbers((), (0,), (0,)), "mode": CLIP, "unique_indices": False}
+    params = {
+        "dimension_numbers": ScatterDimensionNumbers((), (0,), (0,)),
+        "mode": CLIP,
+        "unique_indices": False,
+    }
     check_jvp(SCATTER_MUL, [x, indices, updates], params)
 
 
@@ -154,12 +166,21 @@ def test_scatter_extremum_shares_ties():
     x, i, u = np.array([1.0, 2.0]), np.array([[0], [1], [1]]), np.array([1.0, 2.0, 3.0])
     numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
     with jax.enable_x64(True):
-        f = lambda x, u: lax.scatter_max(x, i, u, numbers)
+
+        def f(x, u):
+            return lax.scatter_max(x, i, u, numbers)
+
         tx, tu = np.array([1.0, 10.0]), np.array([3.0, 5.0, 7.0])
         _, want = jax.jvp(f, (x, u), (tx, tu))
     with numpy_evaluation(), x64():
-        params = {"dimension_numbers": ScatterDimensionNumbers((), (0,), (0,)), "mode": CLIP, "unique_indices": False}
-        _, got = SCATTER_MAX.jvp([hold(x), hold(i), hold(u)], [hold(tx), _zero(i), hold(tu)], **params)
+        params = {
+            "dimension_numbers": ScatterDimensionNumbers((), (0,), (0,)),
+            "mode": CLIP,
+            "unique_indices": False,
+        }
+        _, got = SCATTER_MAX.jvp(
+            [hold(x), hold(i), hold(u)], [hold(tx), _zero(i), hold(tu)], **params
+        )
     np.testing.assert_allclose(value(got), want)
 
 
@@ -260,6 +281,6 @@ def test_errors(call, error, match):
 
 
 def test_modes():
-    parse = gather_scatter.GatherScatterMode.from_any
+    parse = gather_geometry.GatherScatterMode.from_any
     assert parse(None) is parse("fill") is parse("drop") is FILL
     assert parse("clip") is CLIP

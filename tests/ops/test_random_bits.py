@@ -5,10 +5,10 @@ import jax.extend
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from reference_rules import check_batch, hold, numpy_evaluation, value
 
 from jato.base import dtypes
 from jato.ops import random_bits as rb
-from reference_rules import check_batch, hold, numpy_evaluation, value
 
 SHAPES = [(), (0,), (1,), (7,), (3, 5), (2, 0, 3), (1000,)]
 
@@ -64,7 +64,9 @@ def test_arrays_of_keys_give_their_own_bits():
     keys = jax.random.split(jax.random.key(1), 4)
     want = jax.vmap(lambda k: jax.random.bits(k, (3,)))(keys)
     with numpy_evaluation():
-        np.testing.assert_array_equal(value(rb.random_bits(np.asarray(jax.random.key_data(keys)), 32, (3,))), want)
+        np.testing.assert_array_equal(
+            value(rb.random_bits(np.asarray(jax.random.key_data(keys)), 32, (3,))), want
+        )
 
 
 def test_threefry2x32():

@@ -4,12 +4,23 @@ import jax
 import numpy as np
 import pytest
 from jax import lax
-
-from jato.ops import sort
 from reference_rules import check_batch, check_jvp, numpy_evaluation, value, x64
 
+from jato.ops import sort
+
 RNG = np.random.default_rng(0)
-DTYPES = [np.float32, np.float64, np.float16, "bfloat16", np.int8, np.int64, np.uint16, np.uint64, np.bool_, np.complex64]
+DTYPES = [
+    np.float32,
+    np.float64,
+    np.float16,
+    "bfloat16",
+    np.int8,
+    np.int64,
+    np.uint16,
+    np.uint64,
+    np.bool_,
+    np.complex64,
+]
 SHAPES = [((0,), 0), ((1,), 0), ((17,), 0), ((4, 9), 0), ((4, 9), -1), ((2, 5, 3), 1), ((3, 0), 0)]
 
 

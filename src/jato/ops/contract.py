@@ -99,13 +99,15 @@ class DotGeneral(TypeCached):
         for name, aval, dims in (("lhs", lhs, (*lc, *lb)), ("rhs", rhs, (*rc, *rb))):
             if any(not 0 <= d < aval.ndim for d in dims) or len(set(dims)) != len(dims):
                 self.fail(
-                    f"expected dimension_numbers to name different axes of {name} ({aval}), got {dims}."
+                    f"expected dimension_numbers to name different axes of {name} ({aval}), "
+                    f"got {dims}."
                 )
         for what, left, right in (("contracted", lc, rc), ("batch", lb, rb)):
             sizes = [lhs.shape[d] for d in left], [rhs.shape[d] for d in right]
             if sizes[0] != sizes[1]:
                 self.fail(
-                    f"expected equal extents of the {what} axes, got {sizes[0]} (axes {left} of lhs "
+                    f"expected equal extents of the {what} axes, got {sizes[0]} (axes {left} "
+                    "of lhs "
                     f"{lhs}) and {sizes[1]} (axes {right} of rhs {rhs})."
                 )
         d = dims_of(lhs, rhs, dimension_numbers)
@@ -136,7 +138,9 @@ class DotGeneral(TypeCached):
         for i, x in enumerate((lhs, rhs)):
             if isinstance(x, UndefinedPrimal):
                 other = rhs if i == 0 else lhs
-                results[i] = _operand_cotangent(cotangent, x.aval, other, i, dimension_numbers, precision)
+                results[i] = _operand_cotangent(
+                    cotangent, x.aval, other, i, dimension_numbers, precision
+                )
         return results
 
     def batch(
@@ -191,13 +195,18 @@ class DotGeneral(TypeCached):
         roles = dims_of(lhs, rhs, dimension_numbers)
         out = np.dtype(preferred_element_type or lhs.dtype)
         wide = np.result_type(
-            *(np.float32 if d.itemsize == 2 and dtypes.is_floating(d) else d for d in (lhs.dtype, out))
+            *(
+                np.float32 if d.itemsize == 2 and dtypes.is_floating(d) else d
+                for d in (lhs.dtype, out)
+            )
         )
         batch, m, n, k = roles.matrix_sizes
         x = np.transpose(lhs, roles.lhs_batch + roles.lhs_free + roles.lhs_contract)
         y = np.transpose(rhs, roles.rhs_batch + roles.rhs_contract + roles.rhs_free)
         z = np.matmul(x.reshape(batch, m, k).astype(wide), y.reshape(batch, k, n).astype(wide))
-        return z.reshape(roles.batch_shape + roles.lhs_free_shape + roles.rhs_free_shape).astype(out)
+        return z.reshape(roles.batch_shape + roles.lhs_free_shape + roles.rhs_free_shape).astype(
+            out
+        )
 
 
 def accumulator_dtype(operand: Any, out: Any) -> str:
@@ -208,9 +217,7 @@ def accumulator_dtype(operand: Any, out: Any) -> str:
     return wide[0] if operand.itemsize >= out.itemsize else wide[1]
 
 
-def sum_of(
-    b: Any, extents: Sequence[int], product: Any, name: str, *, unroll: bool = False
-) -> Any:
+def sum_of(b: Any, extents: Sequence[int], product: Any, name: str, *, unroll: bool = False) -> Any:
     """Loop IR: the sum (of bools: the or) of product(*indices) over extents, of dtype `name`."""
     if not extents:
         return product()
@@ -294,8 +301,8 @@ def dot_general(
     """Sums of products over contracted axes, for each index of the batch axes.
 
     Args: lhs, rhs: arrays (different dtypes are promoted); dimension_numbers:
-    ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)); precision: accepted, always full on a CPU;
-    preferred_element_type: dtype of the result.
+    ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)); precision: accepted, always
+    full on a CPU; preferred_element_type: dtype of the result.
     Returns: axes in the order batch, lhs's others, rhs's others.
     Raises: TypeError when extents differ or axes do not exist.
     """
@@ -304,8 +311,14 @@ def dot_general(
     lhs_rank, rhs_rank = type_of(lhs).ndim, type_of(rhs).ndim
     (lc, rc), (lb, rb) = numbers
     numbers = (
-        (tuple(d + lhs_rank if d < 0 else d for d in lc), tuple(d + rhs_rank if d < 0 else d for d in rc)),
-        (tuple(d + lhs_rank if d < 0 else d for d in lb), tuple(d + rhs_rank if d < 0 else d for d in rb)),
+        (
+            tuple(d + lhs_rank if d < 0 else d for d in lc),
+            tuple(d + rhs_rank if d < 0 else d for d in rc),
+        ),
+        (
+            tuple(d + lhs_rank if d < 0 else d for d in lb),
+            tuple(d + rhs_rank if d < 0 else d for d in rb),
+        ),
     )
     lhs, rhs = same_dtype(lhs, rhs)
     preferred = None
@@ -331,7 +344,8 @@ def dot(
         check(
             1 <= a.ndim <= 2 and 1 <= c.ndim <= 2 and a.shape[-1] == c.shape[0],
             TypeError,
-            f"dot: expected vectors or matrices with lhs.shape[-1] == rhs.shape[0], got {a} and {c}.",
+            f"dot: expected vectors or matrices with lhs.shape[-1] == rhs.shape[0], got {a} "
+            f"and {c}.",
         )
         dimension_numbers = (((a.ndim - 1,), (0,)), ((), ()))
     return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)

@@ -44,8 +44,12 @@ Pads = tuple[tuple[int, int], ...]
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Where the axes are: lhs (batch, feature, spatial..), rhs (out feature, in feature, spatial..),
-    out (batch, feature, spatial..)."""
+    """Where the axes are.
+
+    lhs_spec   batch, feature, spatial..
+    rhs_spec   out feature, in feature, spatial..
+    out_spec   batch, feature, spatial..
+    """
 
     lhs_spec: tuple[int, ...]
     rhs_spec: tuple[int, ...]
@@ -60,7 +64,9 @@ def dilated(size: int, dilation: int) -> int:
     return 0 if size == 0 else (size - 1) * dilation + 1
 
 
-def window_count(size: int, window: int, stride: int, pads: tuple[int, int], base: int, dilation: int) -> int:
+def window_count(
+    size: int, window: int, stride: int, pads: tuple[int, int], base: int, dilation: int
+) -> int:
     """How many windows fit: the extent of the result."""
     room = dilated(size, base) + pads[0] + pads[1] - dilated(window, dilation)
     return room // stride + 1 if room >= 0 else 0
@@ -69,7 +75,7 @@ def window_count(size: int, window: int, stride: int, pads: tuple[int, int], bas
 def input_gradient_pads(
     size: int, window: int, count: int, stride: int, pads: tuple[int, int], base: int, dilation: int
 ) -> tuple[int, int]:
-    """Padding of the window sum, over the cotangent dilated by `stride`, that gives the gradient."""
+    """Padding of the window over the cotangent, dilated by `stride`, that gives the gradient."""
     low = dilated(window, dilation) - 1 - pads[0]
     high = dilated(size, base) - 1 - dilated(count, stride) - low + dilated(window, dilation)
     return low, high
@@ -128,24 +134,31 @@ class Conv(TypeCached):
         if lhs.dtype != rhs.dtype:
             self.fail(f"expected lhs and rhs of one dtype, got {lhs} and {rhs}.")
         spatial = rank - 2
-        for name, values in (("window_strides", window_strides), ("padding", padding),
-                             ("lhs_dilation", lhs_dilation), ("rhs_dilation", rhs_dilation)):  # fmt: skip
+        steps_of = {
+            "window_strides": window_strides,
+            "lhs_dilation": lhs_dilation,
+            "rhs_dilation": rhs_dilation,
+        }
+        for name, values in (steps_of | {"padding": padding}).items():
             if len(values) != spatial:
                 self.fail(
-                    f"expected {name} with one entry per spatial axis ({spatial} for {lhs}), got {values}."
+                    f"expected {name} with one entry per spatial axis ({spatial} for {lhs}), "
+                    f"got {values}."
                 )
-        for name, steps in (("window_strides", window_strides), ("lhs_dilation", lhs_dilation),
-                            ("rhs_dilation", rhs_dilation)):  # fmt: skip
+        for name, steps in steps_of.items():
             if any(s < 1 for s in steps):
                 self.fail(f"expected {name} >= 1, got {steps}.")
         groups, batch_groups = feature_group_count, batch_group_count
         channels, inputs, outputs = (
-            lhs.shape[numbers.lhs_spec[1]], rhs.shape[numbers.rhs_spec[1]], rhs.shape[numbers.rhs_spec[0]]
+            lhs.shape[numbers.lhs_spec[1]],
+            rhs.shape[numbers.rhs_spec[1]],
+            rhs.shape[numbers.rhs_spec[0]],
         )  # fmt: skip
         rows = lhs.shape[numbers.lhs_spec[0]]
         if groups < 1 or batch_groups < 1 or (groups > 1 and batch_groups > 1):
             self.fail(
-                "expected feature_group_count and batch_group_count >= 1, at most one of them above 1, "
+                "expected feature_group_count and batch_group_count >= 1, at most one of them "
+                "above 1, "
                 f"got {groups} and {batch_groups}.", error=ValueError,
             )  # fmt: skip
         if channels != groups * inputs:
@@ -291,7 +304,10 @@ class Conv(TypeCached):
         padding, spec = node.params["padding"], node.params["dimension_numbers"].lhs_spec
         if all(p == (0, 0) for p in padding) or any(d != 1 for d in node.params["lhs_dilation"]):
             return None
-        if rhs.aval.size <= GUARDED_TAPS * rhs.aval.shape[node.params["dimension_numbers"].rhs_spec[0]]:
+        if (
+            rhs.aval.size
+            <= GUARDED_TAPS * rhs.aval.shape[node.params["dimension_numbers"].rhs_spec[0]]
+        ):
             return None
         config = [(0, 0, 0)] * lhs.aval.ndim
         for d, (low, high) in zip(spec[2:], padding, strict=True):
@@ -368,7 +384,6 @@ def _input_cotangent(ct: Any, rhs: Any, left: Any, right: Any, params: dict[str,
     lhs_spec, rhs_spec, out_spec = numbers
     groups, batch_groups = params["feature_group_count"], params["batch_group_count"]
     count = groups * batch_groups
-    outputs, inputs = right.shape[rhs_spec[0]], right.shape[rhs_spec[1]]
     if 0 in left.shape or 0 in right.shape or type_of(ct).size == 0:
         return zeros(array_type(left.shape, type_of(ct).dtype))
     kernel = rev(rhs, rhs_spec[2:]) if rhs_spec[2:] else rhs
@@ -435,7 +450,7 @@ def _kernel_cotangent(ct: Any, lhs: Any, left: Any, right: Any, params: dict[str
 
 
 def numpy_windows(
-    x: Any, fill: Any, window: Sequence[int], strides: Sequence[int], pads: Sequence[tuple[int, int]],
+    x: Any, fill: Any, window: Sequence[int], strides: Sequence[int], pads: Any,
     base: Sequence[int], dilation: Sequence[int],
 ) -> Any:  # fmt: skip
     """NumPy: all windows over the last axes of x: [lead.., count.., window..]."""

@@ -3,9 +3,9 @@
     y[.., i, ..] = x[.., 0, ..] o ... o x[.., i, ..]      reverse: from the other end
 
 `Cumulative` gives the compiler the protocol of `Reduction` (identity, element, combine, finish)
-with `axis` and `reverse` in the params: a kernel carries the accumulators along the axis, and blocks of
-a long axis may be scanned in parallel, since `combine` is associative.  f16 and bf16 accumulate in
-f32.
+with `axis` and `reverse` in the params: a kernel carries the accumulators along the axis, and
+blocks of a long axis may be scanned in parallel, since `combine` is associative.  f16 and bf16
+accumulate in f32.
 
 The derivatives of all but cumsum are scans of pairs (value, tangent), composed here of log2(n)
 rounds of shifted combinations (Hillis and Steele, "Data parallel algorithms", CACM 1986): linear in
@@ -74,7 +74,9 @@ class Cumulative(TypeCached):
         dim = dims[0]
         return self.bind(operands[0], axis=axis + (axis >= dim), reverse=reverse), dim
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool) -> Any:
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool
+    ) -> Any:
         (x,), (t,) = primals, tangents
         out = self.bind(x, axis=axis, reverse=reverse)
         if is_zero_tangent(t):
@@ -124,7 +126,11 @@ def _shifted(x: Any, shift: int, fill: float, axis: int, reverse: bool) -> Any:
     n = aval.shape[axis]
     config = [(0, 0, 0)] * aval.ndim
     config[axis] = (0, shift, 0) if reverse else (shift, 0, 0)
-    kept = slice_in_dim(x, shift, n, axis=axis) if reverse else slice_in_dim(x, 0, n - shift, axis=axis)
+    kept = (
+        slice_in_dim(x, shift, n, axis=axis)
+        if reverse
+        else slice_in_dim(x, 0, n - shift, axis=axis)
+    )
     return pad(kept, full((), fill, aval.dtype), config)
 
 
@@ -246,8 +252,8 @@ class CumLogSumExp(Cumulative):
         def combine(left: State, right: State) -> State:
             (p, dp), (q, dq) = left, right
             m = max(p, q)
-            weights = [select_n(eq(part, m), exp(sub(part, m)), full(type_of(m).shape, 1, type_of(m).dtype))
-                       for part in (p, q)]  # fmt: skip
+            one = full(type_of(m).shape, 1, type_of(m).dtype)
+            weights = [select_n(eq(part, m), exp(sub(part, m)), one) for part in (p, q)]
             total = add(*weights)
             tangent = add(*(mul(div(w, total), d) for w, d in zip(weights, (dp, dq), strict=True)))
             return add(m, log(total)), tangent
@@ -290,7 +296,7 @@ def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
 
 
 def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Running product along an axis, from the end if `reverse`.  Raises ValueError for a wrong axis."""
+    """Running product along an axis, from the end if `reverse`.  ValueError for a wrong axis."""
     return _cumulative(CUMPROD, operand, axis, reverse)
 
 
@@ -305,5 +311,5 @@ def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
 
 
 def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """log of the running sum of exponentials, without overflow.  Raises ValueError for a wrong axis."""
+    """log of the running sum of exponentials, without overflow.  ValueError for a wrong axis."""
     return _cumulative(CUMLOGSUMEXP, operand, axis, reverse)

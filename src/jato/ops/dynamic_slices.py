@@ -1,10 +1,10 @@
 """Windows of fixed size at positions known at run time: dynamic_slice, dynamic_update_slice.
 
-    dynamic_slice(operand, *starts)                  <->  dynamic_update_slice(operand, update, *starts)
+    dynamic_slice(operand, *starts)    <->    dynamic_update_slice(operand, update, *starts)
 
 A window that would stick out is moved inside.  With the parameter `negative`, starts below 0 count
-from the end first.  Both are index arithmetic with starts read at run time, and fuse.  The functions
-that users call are in indexing.py.
+from the end first.  Both are index arithmetic with starts read at run time, and fuse.  The
+functions that users call are in indexing.py.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from jato.core.types import Zero, array_type, tangent_type, type_of
 from jato.ops.convert import convert_element_type
 from jato.ops.elementwise import add, lt, select_n
 from jato.ops.families import TypeCached, is_zero_tangent
-from jato.ops.gather_scatter import (
+from jato.ops.gather_geometry import (
     CLIP,
-    GATHER,
-    SCATTER,
     GatherDimensionNumbers,
     ScatterDimensionNumbers,
     shifted,
+)
+from jato.ops.gather_scatter import (
+    GATHER,
+    SCATTER,
 )
 from jato.ops.shapes import instantiate, mapped_first, move_axis, zeros
 from jato.ops.structural import concatenate, full, reshape
@@ -102,7 +104,9 @@ class DynamicSlice(TypeCached):
 
     fusable = True
 
-    def result_type(self, operand: Any, *starts: Any, slice_sizes: tuple[int, ...], negative: bool) -> Any:
+    def result_type(
+        self, operand: Any, *starts: Any, slice_sizes: tuple[int, ...], negative: bool
+    ) -> Any:
         _check_starts(self.name, operand, starts)
         check(
             len(slice_sizes) == operand.ndim
@@ -167,7 +171,9 @@ class DynamicSlice(TypeCached):
             return [node.inputs[0]]
         return None
 
-    def reference(self, operand: Any, *starts: Any, slice_sizes: tuple[int, ...], negative: bool) -> Any:
+    def reference(
+        self, operand: Any, *starts: Any, slice_sizes: tuple[int, ...], negative: bool
+    ) -> Any:
         at = _numpy_starts(starts, slice_sizes, operand.shape, negative)
         return operand[tuple(np.s_[s : s + n] for s, n in zip(at, slice_sizes, strict=True))]
 
@@ -219,7 +225,9 @@ class DynamicUpdateSlice(TypeCached):
                 )
         return results
 
-    def batch(self, axis: AxisData, operands: Sequence[Any], dims: Sequence[Any], *, negative: bool) -> Any:
+    def batch(
+        self, axis: AxisData, operands: Sequence[Any], dims: Sequence[Any], *, negative: bool
+    ) -> Any:
         operand, update, *starts = operands
         operand_dim, update_dim, *start_dims = dims
         operand = mapped_first(operand, operand_dim, axis.size)

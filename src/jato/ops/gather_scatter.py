@@ -5,7 +5,7 @@
     scatter_mul/min/max   combine windows with what is there
 
 The duals sit together, since each is the other's transpose.  The geometry (dimension numbers) is
-that of JAX; `GatherDimensionNumbers` explains it.  What happens out of bounds:
+that of JAX; gather_geometry.py explains it.  What happens out of bounds:
 
     mode clip                 the window is moved inside
     mode fill (drop)          reads give `fill_value`, updates are dropped as a whole window
@@ -19,9 +19,8 @@ applied in row-major order.  The functions that users call are in indexing.py.  
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -31,139 +30,20 @@ from jato.core.primitive import AxisData, UndefinedPrimal
 from jato.core.types import Zero, array_type, tangent_type, type_of
 from jato.ops.convert import convert_element_type
 from jato.ops.elementwise import add, div, eq, mul, select_n
-from jato.ops.families import TypeCached, is_zero_tangent, transposed
+from jato.ops.families import TypeCached, is_zero_tangent
+from jato.ops.gather_geometry import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    check_geometry,
+    fill_of,
+    locate,
+    numpy_locate,
+    other_axes,
+    shifted,
+)
 from jato.ops.shapes import instantiate, mapped_first, move_axis, zeros
 from jato.ops.structural import full, iota, reshape
-
-
-class GatherScatterMode(enum.Enum):
-    """What gather and scatter do with windows that are out of bounds (see the module)."""
-
-    CLIP = "clip"
-    FILL_OR_DROP = "fill"
-    PROMISE_IN_BOUNDS = "promise_in_bounds"
-    ONE_HOT = "one_hot"
-
-    @staticmethod
-    def from_any(mode: str | GatherScatterMode | None) -> GatherScatterMode:
-        """Any spelling of a mode; None means FILL_OR_DROP."""
-        if isinstance(mode, GatherScatterMode):
-            return mode
-        if mode is None or mode in ("fill", "drop"):
-            return GatherScatterMode.FILL_OR_DROP
-        if mode == "clip":
-            return GatherScatterMode.CLIP
-        if mode == "promise_in_bounds":
-            return GatherScatterMode.PROMISE_IN_BOUNDS
-        if mode == "one_hot":
-            return GatherScatterMode.ONE_HOT
-        raise ValueError(
-            f"argument 'mode': expected 'clip', 'fill', 'drop' or 'promise_in_bounds', got {mode!r}."
-        )
-
-
-CLIP = GatherScatterMode.CLIP
-FILL = GatherScatterMode.FILL_OR_DROP
-
-
-class GatherDimensionNumbers(NamedTuple):
-    """Geometry of gather.
-
-    The last axis of `indices` holds a start per entry of `start_index_map` (the operand's axes
-    that the starts address); its other axes are the batch.  A window of `slice_sizes` is read at
-    each start; its axes `collapsed_slice_dims` and `operand_batching_dims`, of size 1, are
-    dropped, the rest become the result's axes `offset_dims`.  The batch axes are the result's other
-    axes.  `operand_batching_dims[i]` moves along with the indices' axis
-    `start_indices_batching_dims[i]`.
-    """
-
-    offset_dims: tuple[int, ...]
-    collapsed_slice_dims: tuple[int, ...]
-    start_index_map: tuple[int, ...]
-    operand_batching_dims: tuple[int, ...] = ()
-    start_indices_batching_dims: tuple[int, ...] = ()
-
-
-class ScatterDimensionNumbers(NamedTuple):
-    """Geometry of scatter: gather's with the roles of result and updates exchanged."""
-
-    update_window_dims: tuple[int, ...]
-    inserted_window_dims: tuple[int, ...]
-    scatter_dims_to_operand_dims: tuple[int, ...]
-    operand_batching_dims: tuple[int, ...] = ()
-    scatter_indices_batching_dims: tuple[int, ...] = ()
-
-
-def _others(rank: int, *taken: Sequence[int]) -> tuple[int, ...]:
-    """The axes of 0..rank-1 that are in none of `taken`."""
-    used = {d for dims in taken for d in dims}
-    return tuple(d for d in range(rank) if d not in used)
-
-
-def shifted(dims: Sequence[int]) -> tuple[int, ...]:
-    return tuple(d + 1 for d in dims)
-
-
-# ---- gather
-
-
-def _start_at(b: Any, read: Any, batch: Sequence[Any], k: int) -> Any:
-    """Loop IR: component k of the start vector at a batch position."""
-    return b.convert(read((*batch, b.index(k))), "i64")
-
-
-def _locate(
-    b: Any, read: Any, batch: Sequence[Any], shape: Sequence[int], window: Sequence[int],
-    start_dims: Sequence[int], moving: dict[int, int], mode: GatherScatterMode,
-) -> tuple[list[Any], Any]:  # fmt: skip
-    """Loop IR: (start of the window along each axis of the operand, in-bounds condition or None).
-
-    `moving`: axis of the operand -> axis of the indices it moves along with.
-    """
-    at = [b.index(0)] * len(shape)
-    for d, source in moving.items():
-        at[d] = batch[source]
-    inside = None
-    for k, d in enumerate(start_dims):
-        start = _start_at(b, read, batch, k)
-        last = b.index(shape[d] - window[d])
-        if mode is FILL:
-            good = b.and_(b.ge(start, b.index(0)), b.le(start, last))
-            inside = good if inside is None else b.and_(inside, good)
-        else:
-            start = b.max(b.min(start, last), b.index(0))
-        at[d] = start
-    return at, inside
-
-
-def _numpy_locate(
-    indices: Any, shape: Sequence[int], window: Sequence[int], start_dims: Sequence[int],
-    moving: dict[int, int], mode: GatherScatterMode,
-) -> tuple[list[Any], Any]:  # fmt: skip
-    """The same for all batch positions at once."""
-    batch_shape = indices.shape[:-1]
-    positions = np.indices(batch_shape, dtype=np.int64)
-    at: list[Any] = [np.zeros(batch_shape, np.int64)] * len(shape)
-    for d, source in moving.items():
-        at[d] = positions[source]
-    inside = np.ones(batch_shape, bool)
-    for k, d in enumerate(start_dims):
-        start = indices[..., k].astype(np.int64)
-        last = shape[d] - window[d]
-        inside &= (start >= 0) & (start <= last)
-        at[d] = np.clip(start, 0, max(last, 0))
-    return at, inside if mode is FILL else np.ones(batch_shape, bool)
-
-
-def default_fill(dtype: Any) -> Any:
-    """What a gather in mode fill gives out of bounds: NaN, the smallest signed or largest unsigned
-    integer, True."""
-    if dtypes.is_inexact(dtype):
-        return float("nan")
-    if dtypes.is_bool(dtype):
-        return True
-    info = np.iinfo(dtype)
-    return info.max if dtypes.is_unsigned(dtype) else info.min
 
 
 class Gather(TypeCached):
@@ -179,13 +59,14 @@ class Gather(TypeCached):
         check(
             dtypes.is_integer(indices.dtype) and indices.ndim >= 1,
             TypeError,
-            f"gather: argument 'start_indices': expected integers with at least one axis, got {indices}.",
+            "gather: argument 'start_indices': expected integers with at least one axis, got "
+            f"{indices}.",
         )
-        _check_geometry(
+        check_geometry(
             "gather", operand, indices, slice_sizes, n.collapsed_slice_dims, n.start_index_map,
             n.operand_batching_dims, n.start_indices_batching_dims,
         )  # fmt: skip
-        kept = _others(operand.ndim, n.collapsed_slice_dims, n.operand_batching_dims)
+        kept = other_axes(operand.ndim, n.collapsed_slice_dims, n.operand_batching_dims)
         rank = len(n.offset_dims) + indices.ndim - 1
         check(
             len(kept) == len(n.offset_dims)
@@ -254,26 +135,28 @@ class Gather(TypeCached):
         dimension_numbers: GatherDimensionNumbers, slice_sizes: tuple[int, ...],
         mode: GatherScatterMode, fill_value: Any,
     ) -> tuple[tuple[Any, ...], Any]:  # fmt: skip
-        """Loop IR: (index into the operand, in-bounds condition or None) at an index of the result."""
+        """Loop IR: (index into the operand, in-bounds condition or None) at a result's index."""
         n = dimension_numbers
-        batch = [index[d] for d in _others(len(index), n.offset_dims)]
+        batch = [index[d] for d in other_axes(len(index), n.offset_dims)]
         moving = dict(zip(n.operand_batching_dims, n.start_indices_batching_dims, strict=True))
-        at, inside = _locate(
+        at, inside = locate(
             b, read_indices, batch, operand.shape, slice_sizes, n.start_index_map, moving, mode
         )
-        kept = _others(operand.ndim, n.collapsed_slice_dims, n.operand_batching_dims)
+        kept = other_axes(operand.ndim, n.collapsed_slice_dims, n.operand_batching_dims)
         for d, offset in zip(kept, n.offset_dims, strict=True):
             at[d] = b.add(at[d], index[offset])
         return tuple(at), inside
 
-    def lower(self, b: Any, inputs: Sequence[Any], index: tuple[Any, ...], out: Any, **params: Any) -> Any:
+    def lower(
+        self, b: Any, inputs: Sequence[Any], index: tuple[Any, ...], out: Any, **params: Any
+    ) -> Any:
         operand = inputs[0]
         if 0 in operand.aval.shape:  # nothing to read: all is out of bounds
-            return b.const(_fill(params["fill_value"], out.dtype), dtypes.scalar_name(out))
+            return b.const(fill_of(params["fill_value"], out.dtype), dtypes.scalar_name(out))
         at, inside = self.source_index(b, index, inputs[1], operand.aval, **params)
         if inside is None:
             return operand(at)
-        fill = b.const(_fill(params["fill_value"], out.dtype), dtypes.scalar_name(out))
+        fill = b.const(fill_of(params["fill_value"], out.dtype), dtypes.scalar_name(out))
         return b.guarded(inside, lambda: operand(at), fill)
 
     def reference(
@@ -282,12 +165,12 @@ class Gather(TypeCached):
     ) -> Any:  # fmt: skip
         n = dimension_numbers
         moving = dict(zip(n.operand_batching_dims, n.start_indices_batching_dims, strict=True))
-        at, inside = _numpy_locate(
+        at, inside = numpy_locate(
             indices, operand.shape, slice_sizes, n.start_index_map, moving, mode
         )
-        kept = _others(operand.ndim, n.collapsed_slice_dims, n.operand_batching_dims)
+        kept = other_axes(operand.ndim, n.collapsed_slice_dims, n.operand_batching_dims)
         rank = len(n.offset_dims) + indices.ndim - 1
-        places = _others(rank, n.offset_dims)
+        places = other_axes(rank, n.offset_dims)
         shape = [1] * rank
         full_shape = [0] * rank
         for place, size in zip(places, indices.shape[:-1], strict=True):
@@ -299,64 +182,11 @@ class Gather(TypeCached):
             along[offset] = slice_sizes[d]
             at[d] = at[d] + np.arange(slice_sizes[d]).reshape(along)
         good = np.broadcast_to(inside.reshape(shape), full_shape)
-        fill = np.asarray(_fill(fill_value, operand.dtype)).astype(operand.dtype)
+        fill = np.asarray(fill_of(fill_value, operand.dtype)).astype(operand.dtype)
         if 0 in operand.shape:
             return np.full(full_shape, fill, operand.dtype)
         at = np.broadcast_arrays(*at, np.zeros(full_shape, np.int8))[:-1]
         return np.where(good, operand[tuple(at)], fill)
-
-
-def _fill(fill_value: Any, dtype: Any) -> Any:
-    return default_fill(dtype) if fill_value is None else fill_value
-
-
-def _check_geometry(
-    name: str, operand: Any, indices: Any, window: Sequence[int], dropped: Sequence[int],
-    starts: Sequence[int], moving: Sequence[int], along: Sequence[int],
-) -> None:  # fmt: skip
-    """What gather and scatter demand of the operand, the indices and the window."""
-    rank = operand.ndim
-    check(
-        len(window) == rank and all(0 <= w <= n for w, n in zip(window, operand.shape, strict=True)),
-        TypeError,
-        f"{name}: the window {tuple(window)} must have one size per axis of the operand, at most "
-        f"its shape {operand.shape}.",
-    )
-    check(
-        indices.shape[-1] == len(starts),
-        TypeError,
-        f"{name}: the last axis of the indices {indices} must have one start per addressed axis "
-        f"of the operand: {len(starts)} (axes {tuple(starts)}).",
-    )
-    for what, dims in (("dropped", dropped), ("addressed", starts), ("batching", moving)):
-        check(
-            len(set(dims)) == len(dims) and all(0 <= d < rank for d in dims),
-            TypeError,
-            f"{name}: dimension_numbers: {what} axes {tuple(dims)} must be distinct axes of the "
-            f"operand of rank {rank}.",
-        )
-    check(
-        not set(moving) & (set(starts) | set(dropped)),
-        TypeError,
-        f"{name}: dimension_numbers: batching axes {tuple(moving)} of the operand must be neither "
-        f"addressed {tuple(starts)} nor dropped {tuple(dropped)}.",
-    )
-    check(
-        all(window[d] <= 1 for d in (*dropped, *moving)),
-        TypeError,
-        f"{name}: the window {tuple(window)} must have size 1 along the axes it drops: "
-        f"{(*dropped, *moving)}.",
-    )
-    check(
-        len(moving) == len(along)
-        and all(
-            0 <= a < indices.ndim - 1 and operand.shape[m] == indices.shape[a]
-            for m, a in zip(moving, along, strict=True)
-        ),
-        TypeError,
-        f"{name}: dimension_numbers: batching axes {tuple(moving)} of the operand {operand} and "
-        f"{tuple(along)} of the indices {indices} must correspond and have equal sizes.",
-    )
 
 
 # ---- scatter
@@ -380,7 +210,7 @@ class Scatter(TypeCached):
     @staticmethod
     def window(operand: Any, updates: Any, n: ScatterDimensionNumbers) -> tuple[int, ...]:
         """Extents of an update's window along the axes of the operand."""
-        kept = _others(operand.ndim, n.inserted_window_dims, n.operand_batching_dims)
+        kept = other_axes(operand.ndim, n.inserted_window_dims, n.operand_batching_dims)
         sizes = [min(1, m) for m in operand.shape]
         for d, u in zip(kept, n.update_window_dims, strict=True):
             sizes[d] = updates.shape[u]
@@ -394,18 +224,20 @@ class Scatter(TypeCached):
 
         `operand` and `updates` are ArrayTypes; `read_indices(index)` reads the indices."""
         n = dimension_numbers
-        batch = [index[d] for d in _others(len(index), n.update_window_dims)]
+        batch = [index[d] for d in other_axes(len(index), n.update_window_dims)]
         moving = dict(zip(n.operand_batching_dims, n.scatter_indices_batching_dims, strict=True))
-        at, inside = _locate(
+        at, inside = locate(
             b, read_indices, batch, operand.shape, self.window(operand, updates, n),
             n.scatter_dims_to_operand_dims, moving, mode,
         )  # fmt: skip
-        kept = _others(operand.ndim, n.inserted_window_dims, n.operand_batching_dims)
+        kept = other_axes(operand.ndim, n.inserted_window_dims, n.operand_batching_dims)
         for d, u in zip(kept, n.update_window_dims, strict=True):
             at[d] = b.add(at[d], index[u])
         return tuple(at), inside
 
-    def gathered(self, x: Any, indices: Any, updates: Any, params: dict[str, Any], fill: Any = 0) -> Any:
+    def gathered(
+        self, x: Any, indices: Any, updates: Any, params: dict[str, Any], fill: Any = 0
+    ) -> Any:
         """What x (of the operand's shape) holds where the updates go, in the updates' shape."""
         n = params["dimension_numbers"]
         return GATHER.bind(
@@ -426,30 +258,33 @@ class Scatter(TypeCached):
         check(
             dtypes.is_integer(indices.dtype) and indices.ndim >= 1,
             TypeError,
-            f"{name}: argument 'scatter_indices': expected integers with at least one axis, got {indices}.",
+            f"{name}: argument 'scatter_indices': expected integers with at least one axis, "
+            f"got {indices}.",
         )
         check(
             updates.dtype == operand.dtype,
             TypeError,
-            f"{name}: argument 'updates': expected the operand's dtype {operand.dtype}, got {updates.dtype}.",
+            f"{name}: argument 'updates': expected the operand's dtype {operand.dtype}, got "
+            f"{updates.dtype}.",
         )
-        kept = _others(operand.ndim, n.inserted_window_dims, n.operand_batching_dims)
+        kept = other_axes(operand.ndim, n.inserted_window_dims, n.operand_batching_dims)
         rank = len(n.update_window_dims) + indices.ndim - 1
         check(
             updates.ndim == rank
             and len(kept) == len(n.update_window_dims)
             and sorted(set(n.update_window_dims)) == list(n.update_window_dims)
             and all(0 <= d < rank for d in n.update_window_dims)
-            and tuple(updates.shape[d] for d in _others(rank, n.update_window_dims))
+            and tuple(updates.shape[d] for d in other_axes(rank, n.update_window_dims))
             == indices.shape[:-1],
             TypeError,
             f"{name}: argument 'updates': expected the batch shape {indices.shape[:-1]} of the "
             f"indices and window axes {n.update_window_dims} for the operand's axes {kept}, "
             f"got shape {updates.shape}.",
         )
-        _check_geometry(
+        check_geometry(
             name, operand, indices, self.window(operand, updates, n), n.inserted_window_dims,
-            n.scatter_dims_to_operand_dims, n.operand_batching_dims, n.scatter_indices_batching_dims,
+            n.scatter_dims_to_operand_dims, n.operand_batching_dims,
+            n.scatter_indices_batching_dims,
         )  # fmt: skip
         return array_type(operand.shape, operand.dtype, operand.weak_type and updates.weak_type)
 
@@ -482,7 +317,7 @@ class Scatter(TypeCached):
         n = dimension_numbers
         moving = dict(zip(n.operand_batching_dims, n.scatter_indices_batching_dims, strict=True))
         window = self.window(operand, updates, n)
-        at, inside = _numpy_locate(
+        at, inside = numpy_locate(
             indices, operand.shape, window, n.scatter_dims_to_operand_dims, moving, mode
         )
         out = np.array(operand)
@@ -490,10 +325,12 @@ class Scatter(TypeCached):
             return out
         rank = updates.ndim
         shape = [1] * rank
-        for place, size in zip(_others(rank, n.update_window_dims), indices.shape[:-1], strict=True):
+        for place, size in zip(
+            other_axes(rank, n.update_window_dims), indices.shape[:-1], strict=True
+        ):
             shape[place] = size
         at = [a.reshape(shape) for a in at]
-        kept = _others(operand.ndim, n.inserted_window_dims, n.operand_batching_dims)
+        kept = other_axes(operand.ndim, n.inserted_window_dims, n.operand_batching_dims)
         for d, u in zip(kept, n.update_window_dims, strict=True):
             along = [1] * rank
             along[u] = updates.shape[u]
@@ -522,7 +359,9 @@ class ScatterSet(Scatter):
         tangent = self.bind(instantiate(tangents[0]), indices, instantiate(tangents[2]), **params)
         return out, tangent
 
-    def transpose(self, cotangent: Any, operand: Any, indices: Any, updates: Any, **params: Any) -> Sequence[Any]:
+    def transpose(
+        self, cotangent: Any, operand: Any, indices: Any, updates: Any, **params: Any
+    ) -> Sequence[Any]:
         operand_aval = _aval(operand)
         updates_aval = _aval(updates)
         results: list[Any] = [None, None, None]
@@ -541,7 +380,9 @@ class ScatterSet(Scatter):
                 results[2] = ct
         return results
 
-    def _winners_only(self, ct: Any, indices: Any, operand: Any, updates: Any, params: dict[str, Any]) -> Any:
+    def _winners_only(
+        self, ct: Any, indices: Any, operand: Any, updates: Any, params: dict[str, Any]
+    ) -> Any:
         """Cotangents of the updates that were not overwritten by later ones; 0 for the others.
 
         Which those are is found by scattering the updates' numbers."""
@@ -562,11 +403,15 @@ class ScatterAdd(Scatter):
         operand, indices, updates = primals
         out = self.bind(operand, indices, updates, **params)
         if is_zero_tangent(tangents[2]):
-            return out, Zero(tangent_type(type_of(out))) if is_zero_tangent(tangents[0]) else tangents[0]
+            return out, Zero(tangent_type(type_of(out))) if is_zero_tangent(
+                tangents[0]
+            ) else tangents[0]
         tangent = self.bind(instantiate(tangents[0]), indices, tangents[2], **params)
         return out, tangent
 
-    def transpose(self, cotangent: Any, operand: Any, indices: Any, updates: Any, **params: Any) -> Sequence[Any]:
+    def transpose(
+        self, cotangent: Any, operand: Any, indices: Any, updates: Any, **params: Any
+    ) -> Sequence[Any]:
         results: list[Any] = [None, None, None]
         if isinstance(operand, UndefinedPrimal):
             results[0] = cotangent
@@ -604,7 +449,9 @@ class ScatterMul(Scatter):
             return out, Zero(tangent_type(type_of(out)))
         return out, terms[0] if len(terms) == 1 else add(*terms)
 
-    def _other_factors(self, operand: Any, indices: Any, updates: Any, params: dict[str, Any]) -> Any:
+    def _other_factors(
+        self, operand: Any, indices: Any, updates: Any, params: dict[str, Any]
+    ) -> Any:
         """For each update the product of everything else multiplied into its place."""
         aval = type_of(updates)
         one = full(aval.shape, 1, aval.dtype)
@@ -615,12 +462,16 @@ class ScatterMul(Scatter):
             self.bind(operand, indices, nonzero, **params), indices, aval, params
         )
         ones = convert_element_type(is_zero, np.dtype("int32"))
-        count = SCATTER_ADD.bind(full(type_of(operand).shape, 0, np.dtype("int32")), indices, ones, **params)
+        count = SCATTER_ADD.bind(
+            full(type_of(operand).shape, 0, np.dtype("int32")), indices, ones, **params
+        )
         others = self.gathered(count, indices, aval, params)
         no_other_zero = eq(others, ones)
         return select_n(no_other_zero, zero, div(product, nonzero))
 
-    def transpose(self, cotangent: Any, operand: Any, indices: Any, updates: Any, **params: Any) -> Sequence[Any]:
+    def transpose(
+        self, cotangent: Any, operand: Any, indices: Any, updates: Any, **params: Any
+    ) -> Sequence[Any]:
         if type(cotangent) is Zero:
             return [Zero(operand.aval), None, None]
         return [self.bind(cotangent, indices, updates, **params), None, None]
@@ -667,7 +518,6 @@ class ScatterMax(ScatterExtremum):
 
 def _aval(x: Any) -> Any:
     return x.aval if isinstance(x, UndefinedPrimal) else type_of(x)
-
 
 
 GATHER = Gather("gather")

@@ -14,18 +14,20 @@ from jato.base.errors import check
 from jato.core.types import type_of
 from jato.ops.dynamic_slices import DYNAMIC_SLICE, DYNAMIC_UPDATE_SLICE
 from jato.ops.elementwise import neg
-from jato.ops.gather_scatter import (
+from jato.ops.gather_geometry import (
     FILL,
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
+from jato.ops.gather_scatter import (
     GATHER,
     SCATTER,
     SCATTER_ADD,
     SCATTER_MAX,
     SCATTER_MIN,
     SCATTER_MUL,
-    GatherDimensionNumbers,
-    GatherScatterMode,
     Scatter,
-    ScatterDimensionNumbers,
 )
 from jato.ops.structural import concatenate, reshape, squeeze
 from jato.ops.structural import slice as static_slice
@@ -131,7 +133,8 @@ def gather(
     if isinstance(fill_value, np.ndarray):
         fill_value = fill_value.item()
     return GATHER.bind(
-        operand, start_indices, dimension_numbers=_tuples(GatherDimensionNumbers, dimension_numbers),
+        operand, start_indices,
+        dimension_numbers=_tuples(GatherDimensionNumbers, dimension_numbers),
         slice_sizes=tuple(map(int, slice_sizes)), mode=_mode(mode), fill_value=fill_value,
     )  # fmt: skip
 

@@ -46,7 +46,9 @@ class Opaque(TypeCached):
 class BatchedOpaque(Opaque):
     """Works on the last axes of its operands, for every index of the leading ones alike."""
 
-    def batch(self, axis: AxisData, operands: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+    def batch(
+        self, axis: AxisData, operands: Sequence[Any], dims: Sequence[Any], **params: Any
+    ) -> Any:
         moved = [mapped_first(x, d, axis.size) for x, d in zip(operands, dims, strict=True)]
         outs = self.bind(*moved, **params)
         return outs, [0] * len(outs)

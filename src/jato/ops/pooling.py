@@ -1,9 +1,9 @@
 """Primitives over sliding windows: reduce_window sum, max, min, and who attained the extremum.
 
-    reduce_window_sum                     linear; transpose: the same with stride and dilation exchanged
+    reduce_window_sum                     linear; its transpose exchanges stride and dilation
     reduce_window_max / min               tangent: window_gather at the position of the extremum
-    reduce_window_argmax / argmin         number of that position within the window (first of equals,
-                                          first NaN; -1 where a window holds padding only)
+    reduce_window_argmax / argmin         number of that position within the window (the first
+                                          of equals or NaN; -1 in padding only)
     window_gather(x, choice)              per window the chosen element    <-> window_scatter_add
     window_scatter_add(source, choice)    adds up, per element, the windows that chose it
 
@@ -124,7 +124,13 @@ class Window:
     def numpy_view(self, x: Any, fill: Any) -> Any:
         """NumPy: [count.., taps in row-major order]."""
         view = numpy_windows(
-            x, fill, self.sizes, self.strides, self.padding, self.base_dilation, self.window_dilation
+            x,
+            fill,
+            self.sizes,
+            self.strides,
+            self.padding,
+            self.base_dilation,
+            self.window_dilation,
         )
         return view.reshape(*view.shape[: x.ndim], math.prod(self.sizes))
 
@@ -287,7 +293,9 @@ class ReduceWindowArg(Windowed):
         small = dtypes.is_floating(x.dtype) and x.dtype.itemsize == 2
         x = x.astype(np.float32) if small else x
         present = window.numpy_view(np.ones(x.shape, bool), False)
-        view = window.numpy_view(x, np.asarray(extreme_value(x.dtype, self.wins == "gt")).astype(x.dtype))
+        view = window.numpy_view(
+            x, np.asarray(extreme_value(x.dtype, self.wins == "gt")).astype(x.dtype)
+        )
         if view.shape[-1] == 0 or view.size == 0:
             return np.full(view.shape[:-1], -1, np.int32)
         # a present element equal to the padding's value must be preferred to the padding
@@ -354,10 +362,13 @@ class WindowScatterAdd(TypeCached):
 
     fusable = True
 
-    def result_type(self, source: Any, choice: Any, *, window: Window, shape: tuple[int, ...]) -> Any:
+    def result_type(
+        self, source: Any, choice: Any, *, window: Window, shape: tuple[int, ...]
+    ) -> Any:
         if not window.counts(shape) == choice.shape == source.shape:
             self.fail(
-                f"expected source and choice of shape {window.counts(shape)}, got {source} and {choice}."
+                f"expected source and choice of shape {window.counts(shape)}, got {source} and "
+                f"{choice}."
             )
         return ArrayType(shape, source.dtype_code, source.weak_type)
 
@@ -368,14 +379,18 @@ class WindowScatterAdd(TypeCached):
         return out, self.bind(tangents[0], primals[1], **params)
 
     @transposed
-    def transpose(self, cotangent: Any, source: Any, choice: Any, *, window: Window, shape: Any) -> Sequence[Any]:
+    def transpose(
+        self, cotangent: Any, source: Any, choice: Any, *, window: Window, shape: Any
+    ) -> Sequence[Any]:
         return [WINDOW_GATHER.bind(cotangent, choice, window=window), None]
 
     def batch(self, axis: AxisData, operands: Any, dims: Any, *, window: Window, shape: Any) -> Any:
         moved = [mapped_first(x, d, axis.size) for x, d in zip(operands, dims, strict=True)]
         return self.bind(*moved, window=window.with_axis(0), shape=(axis.size, *shape)), 0
 
-    def lower(self, b: Any, inputs: Any, index: Any, out: Any, *, window: Window, shape: Any) -> Any:
+    def lower(
+        self, b: Any, inputs: Any, index: Any, out: Any, *, window: Window, shape: Any
+    ) -> Any:
         source, choice = inputs
         name = dtypes.scalar_name(out)
         wide = {"f16": "f32", "bf16": "f32"}.get(name, name)
@@ -403,7 +418,9 @@ class WindowScatterAdd(TypeCached):
         out = np.zeros(math.prod(shape), np.float32 if small else source.dtype)
         places = window.numpy_view(np.arange(out.size).reshape(shape), -1)
         if places.shape[-1]:
-            at = np.take_along_axis(places, np.maximum(choice, 0)[..., None].astype(np.int64), -1)[..., 0]
+            at = np.take_along_axis(places, np.maximum(choice, 0)[..., None].astype(np.int64), -1)[
+                ..., 0
+            ]
             good = (choice >= 0) & (at >= 0)
             np.add.at(out, at[good], source[good].astype(out.dtype))
         return out.reshape(shape).astype(source.dtype)

@@ -130,10 +130,14 @@ class Counter(Random):
         check_key(self.name, keys)
         return array_type(keys.shape + shape, self.out_dtype(params))
 
-    def batch(self, axis: AxisData, operands: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+    def batch(
+        self, axis: AxisData, operands: Sequence[Any], dims: Sequence[Any], **params: Any
+    ) -> Any:
         return self.bind(move_axis(operands[0], dims[0], 0), **params), 0
 
-    def words(self, b: Any, inputs: Sequence[Any], index: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
+    def words(
+        self, b: Any, inputs: Sequence[Any], index: tuple[Any, ...], shape: tuple[int, ...]
+    ) -> Any:
         rank = len(index) - len(shape)
         position = _linear_index(b, index[rank:], shape)
         if math.prod(shape) <= 1 << 32:  # the usual case: one word less to compute
@@ -204,10 +208,10 @@ class Threefry(Random):
         )
         return array_type(shapes.pop() if shapes else (), dtypes.key)
 
-    def batch(self, axis: AxisData, operands: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
-        rank = max(
-            type_of(x).ndim - (d is not None) for x, d in zip(operands, dims, strict=True)
-        )
+    def batch(
+        self, axis: AxisData, operands: Sequence[Any], dims: Sequence[Any], **params: Any
+    ) -> Any:
+        rank = max(type_of(x).ndim - (d is not None) for x, d in zip(operands, dims, strict=True))
         moved = []
         for x, d in zip(operands, dims, strict=True):
             if d is None and not type_of(x).shape:
@@ -250,7 +254,9 @@ class RandomWrap(Random):
         )
         return array_type(raw.shape[:-1], dtypes.key)
 
-    def batch(self, axis: AxisData, operands: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+    def batch(
+        self, axis: AxisData, operands: Sequence[Any], dims: Sequence[Any], **params: Any
+    ) -> Any:
         return self.bind(move_axis(operands[0], dims[0], 0)), 0
 
     def lower(self, b: Any, inputs: Sequence[Any], index: tuple[Any, ...], out: Any) -> Any:
@@ -274,7 +280,9 @@ class RandomUnwrap(Random):
         check_key(self.name, keys)
         return array_type((*keys.shape, 2), np.uint32)
 
-    def batch(self, axis: AxisData, operands: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+    def batch(
+        self, axis: AxisData, operands: Sequence[Any], dims: Sequence[Any], **params: Any
+    ) -> Any:
         return self.bind(move_axis(operands[0], dims[0], 0)), 0
 
     def lower(self, b: Any, inputs: Sequence[Any], index: tuple[Any, ...], out: Any) -> Any:
@@ -401,6 +409,4 @@ def threefry2x32(k0: Any, k1: Any, x0: Any, x1: Any) -> list[Any]:
     raw = concatenate([reshape(k, (*shape, 1)) for k in (k0, k1)], len(shape))
     words = RANDOM_UNWRAP.bind(THREEFRY2X32.bind(RANDOM_WRAP.bind(raw), x0, x1))
     zeros = (0,) * len(shape)
-    return [
-        reshape(slice(words, (*zeros, i), (*shape, i + 1)), shape) for i in (0, 1)
-    ]
+    return [reshape(slice(words, (*zeros, i), (*shape, i + 1)), shape) for i in (0, 1)]

@@ -31,7 +31,7 @@ _PACKED_LIMIT = 1 << 32  # positions of a packed word
 
 
 def ordered_bits(x: np.ndarray) -> np.ndarray:
-    """Unsigned integers, as wide as x, that compare as the elements of x do (NaN largest, -0 = 0)."""
+    """Unsigned integers, as wide as x, that compare as its elements do (NaN largest, -0 = 0)."""
     kind = x.dtype.kind
     if kind == "b":
         return x.view(np.uint8)
@@ -51,7 +51,10 @@ def ordered_bits(x: np.ndarray) -> np.ndarray:
 def _key_columns(x: np.ndarray) -> list[np.ndarray]:
     """The unsigned keys of x, most significant first."""
     if x.dtype.kind == "c":
-        return [ordered_bits(np.ascontiguousarray(x.real)), ordered_bits(np.ascontiguousarray(x.imag))]
+        return [
+            ordered_bits(np.ascontiguousarray(x.real)),
+            ordered_bits(np.ascontiguousarray(x.imag)),
+        ]
     return [ordered_bits(x)]
 
 
@@ -103,7 +106,8 @@ class Sort(Opaque):
             )
         if not 1 <= num_keys <= len(operands):
             self.fail(
-                f"expected num_keys between 1 and {len(operands)}, the number of operands, got {num_keys}.",
+                f"expected num_keys between 1 and {len(operands)}, the number of operands, got "
+                f"{num_keys}.",
                 error=ValueError,
             )
         return list(operands)
@@ -118,17 +122,23 @@ class Sort(Opaque):
             *primals, broadcasted_iota(dtype, shape, dimension), **(params | {"is_stable": True})
         )
         moved = [
-            Zero(tangent_type(type_of(x))) if is_zero_tangent(t) else take_along(t, order, dimension)
+            Zero(tangent_type(type_of(x)))
+            if is_zero_tangent(t)
+            else take_along(t, order, dimension)
             for x, t in zip(outs, tangents, strict=True)
         ]
         return outs, moved
 
-    def batch(self, axis: AxisData, operands: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+    def batch(
+        self, axis: AxisData, operands: Sequence[Any], dims: Sequence[Any], **params: Any
+    ) -> Any:
         moved = [mapped_first(x, d, axis.size) for x, d in zip(operands, dims, strict=True)]
         params["dimension"] += 1
         return self.bind(*moved, **params), [0] * len(moved)
 
-    def host(self, *operands: np.ndarray, dimension: int, is_stable: bool, num_keys: int) -> list[np.ndarray]:
+    def host(
+        self, *operands: np.ndarray, dimension: int, is_stable: bool, num_keys: int
+    ) -> list[np.ndarray]:
         last = [np.ascontiguousarray(np.moveaxis(x, dimension, -1)) for x in operands]
         if len(last) == 1:
             outs = [_sort_values(last[0], is_stable)]
@@ -204,7 +214,11 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     """
     several = isinstance(operand, (list, tuple))
     operands = list(operand) if several else [operand]
-    check(len(operands) > 0, TypeError, "sort: argument 'operand': expected at least one array, got none.")
+    check(
+        len(operands) > 0,
+        TypeError,
+        "sort: argument 'operand': expected at least one array, got none.",
+    )
     rank = type_of(operands[0]).ndim
     check(
         -rank <= dimension < rank,
@@ -217,7 +231,9 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     return tuple(outs) if several else outs[0]
 
 
-def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
+def sort_key_val(
+    keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
+) -> tuple[Any, Any]:
     """Sorts `keys` along an axis and moves `values` alike: (keys, values)."""
     return sort((keys, values), dimension, is_stable, 1)
 

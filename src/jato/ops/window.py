@@ -51,18 +51,23 @@ _UNROLLED_TAPS = 4096
 
 
 def padtype_to_pads(
-    in_shape: Sequence[int], window_shape: Sequence[int], window_strides: Sequence[int], padding: Any
+    in_shape: Sequence[int],
+    window_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
 ) -> list[tuple[int, int]]:
     """'SAME', 'SAME_LOWER' or 'VALID' as (low, high) per axis.
 
-    SAME: ceil(size / stride) windows; of an odd total the extra element goes high (SAME_LOWER: low).
+    SAME: ceil(size / stride) windows; of an odd total the extra element goes high (with SAME_LOWER
+    low).
     Raises: ValueError for other names.
     """
     name = getattr(padding, "name", padding)
     check(
         name in ("SAME", "SAME_LOWER", "VALID"),
         ValueError,
-        f"argument 'padding': expected 'SAME', 'SAME_LOWER', 'VALID' or (low, high) pairs, got {padding!r}.",
+        "argument 'padding': expected 'SAME', 'SAME_LOWER', 'VALID' or (low, high) pairs, got "
+        f"{padding!r}.",
     )
     if name == "VALID":
         return [(0, 0)] * len(in_shape)
@@ -80,7 +85,9 @@ def _steps(function: str, name: str, values: Any, count: int) -> tuple[int, ...]
     """One integer per axis; None gives ones."""
     if values is None:
         return (1,) * count
-    result = (int(values),) * count if isinstance(values, (int, np.integer)) else tuple(map(int, values))
+    result = (
+        (int(values),) * count if isinstance(values, (int, np.integer)) else tuple(map(int, values))
+    )
     check(
         len(result) == count,
         TypeError,
@@ -95,7 +102,8 @@ def _pairs(function: str, padding: Any) -> Pads:
     except (TypeError, ValueError):
         fail(
             TypeError, function,
-            f"argument 'padding': expected 'SAME', 'VALID' or a (low, high) pair per axis, got {padding!r}.",
+            "argument 'padding': expected 'SAME', 'VALID' or a (low, high) pair per axis, got "
+            f"{padding!r}.",
         )  # fmt: skip
 
 
@@ -116,20 +124,24 @@ def conv_dimension_numbers(
     check(
         rank == len(rhs_shape) and rank >= 2,
         TypeError,
-        f"convolution: expected lhs and rhs of one rank of at least 2, got shapes {tuple(lhs_shape)} "
+        "convolution: expected lhs and rhs of one rank of at least 2, got shapes "
+        f"{tuple(lhs_shape)} "
         f"and {tuple(rhs_shape)}.",
     )
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
     if hasattr(dimension_numbers, "lhs_spec"):
         d = dimension_numbers
-        return ConvDimensionNumbers(*(tuple(map(int, s)) for s in (d.lhs_spec, d.rhs_spec, d.out_spec)))
+        return ConvDimensionNumbers(
+            *(tuple(map(int, s)) for s in (d.lhs_spec, d.rhs_spec, d.out_spec))
+        )
     if dimension_numbers is None:
         image, kernel = _DEFAULT_SPECS[rank - 2]
         dimension_numbers = (image, kernel, image)
     specs = tuple(dimension_numbers)
     problem = (
-        f"convolution: argument 'dimension_numbers': expected three strings of {rank} different letters, "
+        f"convolution: argument 'dimension_numbers': expected three strings of {rank} "
+        "different letters, "
         "the first and last with N and C, the second with O and I, and the same spatial letters, "
         f"got {dimension_numbers!r}."
     )
@@ -137,7 +149,9 @@ def conv_dimension_numbers(
     spatial = [c for c in specs[1] if c not in "OI"]
     for spec, pair in zip(specs, ("NC", "OI", "NC"), strict=True):
         letters = set(pair) | set(spatial)
-        check(len(spec) == rank and set(spec) == letters and len(letters) == rank, ValueError, problem)
+        check(
+            len(spec) == rank and set(spec) == letters and len(letters) == rank, ValueError, problem
+        )
     return ConvDimensionNumbers(
         *(
             tuple(spec.index(c) for c in (*pair, *spatial))
@@ -157,9 +171,9 @@ def conv_general_dilated(
 ) -> Any:  # fmt: skip
     """Convolution (without flipping the kernel) over any number of spatial axes.
 
-    Args: lhs: images; rhs: kernel; window_strides, lhs_dilation (of the image), rhs_dilation (of the
-    kernel): one per spatial axis; padding: 'SAME', 'VALID', 'SAME_LOWER' or (low, high) pairs, which
-    may be negative; dimension_numbers: names of axes, default ("NCHW", "OIHW", "NCHW");
+    Args: lhs: images; rhs: kernel; window_strides, lhs_dilation (of the image), rhs_dilation (of
+    the kernel): one per spatial axis; padding: 'SAME', 'VALID', 'SAME_LOWER' or (low, high) pairs,
+    which may be negative; dimension_numbers: names of axes, default ("NCHW", "OIHW", "NCHW");
     feature_group_count: groups of channels that do not mix; batch_group_count: the same for rows.
     Raises: TypeError or ValueError when sizes do not fit.
 
@@ -225,7 +239,7 @@ def conv_with_general_padding(
 
 
 def _transpose_pads(window: int, stride: int, padding: Any) -> tuple[int, int]:
-    """Padding with which a strided convolution's transpose has size * stride (SAME) or the full size."""
+    """Padding with which the result has size * stride (SAME) or all of it (VALID)."""
     name = getattr(padding, "name", padding)
     total = window + stride - 2
     if name == "SAME":
@@ -235,21 +249,24 @@ def _transpose_pads(window: int, stride: int, padding: Any) -> tuple[int, int]:
         low = window - 1
     else:
         raise ValueError(
-            f"conv_transpose: argument 'padding': expected 'SAME', 'VALID' or (low, high) pairs, got {padding!r}."
+            "conv_transpose: argument 'padding': expected 'SAME', 'VALID' or (low, high) "
+            f"pairs, got {padding!r}."
         )
     return low, total - low
 
 
 def conv_transpose(
-    lhs: Any, rhs: Any, strides: Sequence[int], padding: Any, rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: Any = None, transpose_kernel: bool = False, precision: Any = None,
+    lhs: Any, rhs: Any, strides: Sequence[int], padding: Any,
+    rhs_dilation: Sequence[int] | None = None, dimension_numbers: Any = None,
+    transpose_kernel: bool = False, precision: Any = None,
     preferred_element_type: Any = None, use_consistent_padding: bool = False,
 ) -> Any:  # fmt: skip
     """Convolution with a fractional stride: the shape of the gradient of a strided convolution.
 
-    Args: as conv_general_dilated; dimension_numbers: default ("NHWC", "HWIO", "NHWC") for two spatial
-    axes; transpose_kernel: flips the kernel and exchanges its channels, which gives the gradient itself;
-    use_consistent_padding: pairs in `padding` are those of the convolution whose gradient it is.
+    Args: as conv_general_dilated; dimension_numbers: default ("NHWC", "HWIO", "NHWC") for two
+    spatial axes; transpose_kernel: flips the kernel and exchanges its channels, which gives the
+    gradient itself; use_consistent_padding: pairs in `padding` are those of the convolution whose
+    gradient it is.
     """
     rank = type_of(lhs).ndim
     if dimension_numbers is None:
@@ -329,7 +346,13 @@ def conv_general_dilated_local(
 
 
 def _window(
-    function: str, shape: Sequence[int], sizes: Any, strides: Any, padding: Any, base: Any, dilation: Any
+    function: str,
+    shape: Sequence[int],
+    sizes: Any,
+    strides: Any,
+    padding: Any,
+    base: Any,
+    dilation: Any,
 ) -> Window:
     rank = len(shape)
     sizes = _steps(function, "window_dimensions", sizes, rank)
@@ -353,16 +376,17 @@ _WINDOW_PRIMITIVES: dict[str, ReduceWindow] = {
 
 
 def reduce_window(
-    operand: Any, init_value: Any, computation: Callable[..., Any], window_dimensions: Sequence[int],
-    window_strides: Sequence[int] | None, padding: Any, base_dilation: Sequence[int] | None = None,
+    operand: Any, init_value: Any, computation: Callable[..., Any],
+    window_dimensions: Sequence[int], window_strides: Sequence[int] | None, padding: Any,
+    base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Any:  # fmt: skip
     """Reduces every position of a sliding window.
 
     Args: operand: an array (or a tuple of arrays of one shape); init_value: the scalar that every
-    window starts from (padding contributes nothing); computation: (accumulated, value) -> accumulated, associative
-    (on tuples if operand is one); lax.add, max and min have kernels of their own, others are unrolled
-    over the taps; the rest: one entry per axis of the operand.
+    window starts from (padding contributes nothing); computation: (accumulated, value) ->
+    accumulated, associative and elementwise (on tuples if operand is one): lax.add, max and min
+    have kernels of their own, others are unrolled over the taps; the rest: one entry per axis.
     Raises: TypeError or ValueError when entries do not fit.
 
     >>> import numpy as np
@@ -374,7 +398,13 @@ def reduce_window(
     inits = list(init_value) if several else [init_value]
     shape = type_of(operands[0]).shape
     window = _window(
-        "reduce_window", shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
+        "reduce_window",
+        shape,
+        window_dimensions,
+        window_strides,
+        padding,
+        base_dilation,
+        window_dilation,
     )
     inits = [_scalar_like(i, x) for i, x in zip(inits, operands, strict=True)]
     graph = combiner("reduce_window", computation, [type_of(x) for x in operands])
@@ -420,7 +450,9 @@ def _padded(x: Any, init: Any, window: Window) -> tuple[Any, Window]:
         return x, window
     x = pad(x, init, config)
     rank = len(window.sizes)
-    return x, Window(window.sizes, window.strides, ((0, 0),) * rank, (1,) * rank, window.window_dilation)
+    return x, Window(
+        window.sizes, window.strides, ((0, 0),) * rank, (1,) * rank, window.window_dilation
+    )
 
 
 def _unrolled(operands: list[Any], inits: list[Any], graph: Graph, window: Window) -> list[Any]:
@@ -428,7 +460,8 @@ def _unrolled(operands: list[Any], inits: list[Any], graph: Graph, window: Windo
     check(
         math.prod(window.sizes) <= _UNROLLED_TAPS,
         ValueError,
-        f"reduce_window: a general computation is unrolled over the window; its {math.prod(window.sizes)} "
+        "reduce_window: a general computation is unrolled over the window; its "
+        f"{math.prod(window.sizes)} "
         f"taps exceed {_UNROLLED_TAPS}. Try lax.add, lax.max or lax.min.",
     )
     counts = window.counts(type_of(operands[0]).shape)
@@ -481,7 +514,8 @@ def select_and_scatter_add(
 
 def select_and_gather_add(
     tangents: Any, operand: Any, select: Any, window_dimensions: Sequence[int],
-    window_strides: Sequence[int], padding: Any, base_dilation: Any = None, window_dilation: Any = None,
+    window_strides: Sequence[int], padding: Any, base_dilation: Any = None,
+    window_dilation: Any = None,
 ) -> Any:  # fmt: skip
     """The tangent at the element of each window of the operand that `select` (ge or le) picks."""
     window = _window(
