@@ -35,7 +35,6 @@ struct Registration {
   NodeKind kind;            // Custom or Dataclass, OrderedDict, DefaultDict
   PyObject* to_iterable;    // object -> (children, data)
   PyObject* from_iterable;  // (data, children) -> object
-  PyObject* with_keys;      // object -> ((key, child) pairs, data), or nullptr
   PyObject* data_fields;    // Dataclass: tuples of field names
   PyObject* meta_fields;
 };

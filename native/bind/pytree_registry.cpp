@@ -193,22 +193,19 @@ int add_registration(Registration&& registration) {
     return -1;
   }
   for (PyObject* object : {registration.type, registration.to_iterable, registration.from_iterable,
-                           registration.with_keys, registration.data_fields, registration.meta_fields})
+                           registration.data_fields, registration.meta_fields})
     Py_XINCREF(object);
   registry()[type] = new Registration(registration);
   return 0;
 }
 
-PyObject* none_to_null(PyObject* object) { return object == Py_None ? nullptr : object; }
-
 PyObject* register_node(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"type", "to_iterable", "from_iterable", "with_keys", nullptr};
-  PyObject *type, *to_iterable, *from_iterable, *with_keys = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|O:register_node", const_cast<char**>(names), &type,
-                                   &to_iterable, &from_iterable, &with_keys))
+  static const char* names[] = {"type", "to_iterable", "from_iterable", nullptr};
+  PyObject *type, *to_iterable, *from_iterable;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO:register_node", const_cast<char**>(names), &type,
+                                   &to_iterable, &from_iterable))
     return nullptr;
-  if (add_registration({type, NodeKind::Custom, to_iterable, from_iterable, none_to_null(with_keys), nullptr,
-                        nullptr}) < 0)
+  if (add_registration({type, NodeKind::Custom, to_iterable, from_iterable, nullptr, nullptr}) < 0)
     return nullptr;
   Py_RETURN_NONE;
 }
@@ -222,14 +219,16 @@ PyObject* register_dataclass(PyObject*, PyObject* args, PyObject* kwargs) {
   PyRef data = PyRef::steal(PySequence_Tuple(data_fields)),
         meta = PyRef::steal(PySequence_Tuple(meta_fields));
   if (!data || !meta) return nullptr;
-  if (add_registration({type, NodeKind::Dataclass, nullptr, nullptr, nullptr, data.get(), meta.get()}) < 0)
+  if (add_registration({type, NodeKind::Dataclass, nullptr, nullptr, data.get(), meta.get()}) < 0)
     return nullptr;
   Py_RETURN_NONE;
 }
 
 PyMethodDef functions[] = {
     {"register_node", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(register_node)),
-     METH_VARARGS | METH_KEYWORDS, "register_node(type, to_iterable, from_iterable, with_keys=None)"},
+     METH_VARARGS | METH_KEYWORDS,
+     "register_node(type, to_iterable, from_iterable): object -> (children, data), (data, children) -> "
+     "object"},
     {"register_dataclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(register_dataclass)),
      METH_VARARGS | METH_KEYWORDS, "register_dataclass(type, data_fields, meta_fields)"},
     {nullptr, nullptr, 0, nullptr},
@@ -380,10 +379,8 @@ int add_pytree_registry(PyObject* module) {
   PyRef ordered = PyRef::steal(PyObject_GetAttrString(collections.get(), "OrderedDict"));
   PyRef with_default = PyRef::steal(PyObject_GetAttrString(collections.get(), "defaultdict"));
   if (!ordered || !with_default) return -1;
-  if (add_registration({ordered.get(), NodeKind::OrderedDict, nullptr, nullptr, nullptr, nullptr, nullptr}) <
-          0 ||
-      add_registration(
-          {with_default.get(), NodeKind::DefaultDict, nullptr, nullptr, nullptr, nullptr, nullptr}) < 0)
+  if (add_registration({ordered.get(), NodeKind::OrderedDict, nullptr, nullptr, nullptr, nullptr}) < 0 ||
+      add_registration({with_default.get(), NodeKind::DefaultDict, nullptr, nullptr, nullptr, nullptr}) < 0)
     return -1;
   return PyModule_AddFunctions(module, functions);
 }

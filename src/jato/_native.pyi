@@ -174,7 +174,6 @@ def register_node(
     type: type,
     to_iterable: Callable[[Any], tuple[Iterable[Any], Any]],
     from_iterable: Callable[[Any, Any], Any],
-    with_keys: Callable[[Any], Any] | None = None,
 ) -> None: ...
 def register_dataclass(
     type: type, data_fields: Iterable[str], meta_fields: Iterable[str]
