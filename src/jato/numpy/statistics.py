@@ -563,8 +563,8 @@ def histogramdd(
 
     >>> import jato.numpy as jnp
     >>> jnp.histogramdd(jnp.array([[0.0, 0.0], [1.0, 1.0]]), 2)[0]
-    Array([[1., 0.],
-           [0., 1.]], dtype=float32)
+    Array([[1, 0],
+           [0, 1]], dtype=int32)
     """
     if isinstance(sample, (list, tuple)):
         columns = tuple(asarray(c) for c in sample)
@@ -606,8 +606,8 @@ def histogram2d(
 
     >>> import jato.numpy as jnp
     >>> jnp.histogram2d(jnp.array([0.0, 1.0]), jnp.array([0.0, 1.0]), 2)[0]
-    Array([[1., 0.],
-           [0., 1.]], dtype=float32)
+    Array([[1, 0],
+           [0, 1]], dtype=int32)
     """
     if not isinstance(bins, (list, tuple)) and getattr(bins, "ndim", 0) == 1:
         bins = (bins, bins)
