@@ -10,6 +10,7 @@ significand on x86, 113 elsewhere), or mpmath where it has no such function.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from kernel_runner import call
 
 from jato.compiler.llvm.link import compile_kernels
 from jato.compiler.llvm.math import FORMULAS
+from jato.compiler.llvm.target import Target, host
 from jato.loopir.builder import Builder
 
 TYPES = {"f32": np.float32, "f64": np.float64}
@@ -29,7 +31,7 @@ OPCODES = sorted(FORMULAS)
 # Errors allowed in ULP where it is not 2.  lgamma and digamma: where x > 0.
 LIMITS = {"pow": 4.0, "erfinv": 4.0, "lgamma": 3.0, "digamma": 3.0, "nextafter": 0.0}
 
-_COMPILED: dict[tuple[str, str], Any] = {}
+_COMPILED: dict[tuple[str, ...], Any] = {}
 
 
 def kernel(opcode: str, dtype: str) -> Any:
@@ -41,25 +43,61 @@ def kernel(opcode: str, dtype: str) -> Any:
     return b.kernel(opcode)
 
 
-def compile_all(pairs: Sequence[tuple[str, str]]) -> None:
+def compile_all(pairs: Sequence[tuple[str, str]], target: Target | None = None) -> None:
     """Machine code for (opcode, dtype) pairs, in one module."""
-    missing = [p for p in pairs if p not in _COMPILED]
+    target = target or host()
+    missing = [p for p in pairs if (*p, target.key) not in _COMPILED]
     if missing:
-        codes = compile_kernels([kernel(*pair) for pair in missing])
-        _COMPILED.update(zip(missing, codes, strict=True))
+        codes = compile_kernels([kernel(*pair) for pair in missing], target)
+        _COMPILED.update(
+            ((*p, target.key), c) for p, c in zip(missing, codes, strict=True)
+        )
 
 
-def compiled(opcode: str, dtype: str) -> Callable[..., np.ndarray]:
-    compile_all([(opcode, dtype)])
-    code = _COMPILED[opcode, dtype]
+def compiled(
+    opcode: str, dtype: str, target: Target | None = None
+) -> Callable[..., np.ndarray]:
+    compile_all([(opcode, dtype)], target)
+    code = _COMPILED[opcode, dtype, (target or host()).key]
 
     def function(*args: Any) -> np.ndarray:
-        arrays = [np.ascontiguousarray(a, TYPES[dtype]) for a in np.broadcast_arrays(*args)]
+        arrays = [
+            np.ascontiguousarray(a, TYPES[dtype]) for a in np.broadcast_arrays(*args)
+        ]
         out = np.empty_like(arrays[0])
         call(code, [*arrays, out], (), 0, out.size)
         return out
 
     return function
+
+
+def prepared(
+    opcode: str, dtype: str, args: Sequence[np.ndarray], size: int | None = None
+) -> Callable[[], None]:
+    """One call of the machine code, for timing: no allocation, no conversion."""
+    compile_all([(opcode, dtype)])
+    out = np.empty_like(args[0])
+    code = _COMPILED[opcode, dtype, host().key]
+    arrays = [*args, out]
+    pointers = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
+    zeros = (ctypes.c_int64 * 1)()
+    scratch = np.zeros(code.scratch_bytes + 64, np.uint8)
+    arguments = (ctypes.c_void_p * 4)(
+        ctypes.addressof(pointers),
+        ctypes.addressof(zeros),
+        (scratch.ctypes.data + 63) & ~63,
+        ctypes.addressof(zeros),
+    )
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
+        code.address
+    )
+    end = out.size if size is None else size
+
+    def run() -> None:
+        function(ctypes.addressof(arguments), 0, end)
+        _ = arrays, pointers, scratch  # what the addresses point to
+
+    return run
 
 
 # ---- samples
@@ -74,29 +112,45 @@ def special_values(dtype: str) -> np.ndarray:
     return np.array([*positive, *[-v for v in positive]], TYPES[dtype])
 
 
-def samples(dtype: str, stride: int = 16411, count: int = 60000, seed: int = 0) -> np.ndarray:
+def samples(
+    dtype: str, stride: int = 16411, count: int = 60000, seed: int = 0
+) -> np.ndarray:
     """Every `stride`-th float (or as many random bit patterns), and numbers of ordinary size."""
     rng = np.random.default_rng(seed)
     kind = TYPES[dtype]
     if dtype == "f32":
         first = int(rng.integers(stride))
-        patterns = np.arange(first, 2**32, stride, np.uint64).astype(np.uint32).view(np.float32)
+        patterns = (
+            np.arange(first, 2**32, stride, np.uint64)
+            .astype(np.uint32)
+            .view(np.float32)
+        )
     else:
         patterns = rng.integers(0, 2**64, 2**32 // stride, np.uint64).view(np.float64)
     near = 10.0 ** rng.uniform(-8, -1, count) * rng.choice([-1, 1], count)
     groups = [rng.standard_normal(count) * scale for scale in (0.01, 1, 10, 100, 1000)]
-    groups += [rng.uniform(-1, 1, count), rng.uniform(0, 4, count), 1 + near, -1 + near, 0.5 + near]
+    groups += [
+        rng.uniform(-1, 1, count),
+        rng.uniform(0, 4, count),
+        1 + near,
+        -1 + near,
+        0.5 + near,
+    ]
     ordinary = np.concatenate(groups).astype(kind)
     return np.concatenate([special_values(dtype), patterns, ordinary])
 
 
-def pairs(dtype: str, count: int = 60000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def pairs(
+    dtype: str, count: int = 60000, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
     """All pairs of special values, random bit patterns, ordinary numbers, bases with small integers."""
     rng = np.random.default_rng(seed)
     kind = TYPES[dtype]
     special = special_values(dtype)
     word = np.uint32 if dtype == "f32" else np.uint64
-    bits = [rng.integers(0, np.iinfo(word).max, count, word).view(kind) for _ in range(2)]
+    bits = [
+        rng.integers(0, np.iinfo(word).max, count, word).view(kind) for _ in range(2)
+    ]
     normal = [rng.standard_normal(count) for _ in range(2)]
     scaled = 10.0 ** rng.uniform(-30, 30, count)
     integers = rng.integers(-9, 10, count)
@@ -108,12 +162,21 @@ def pairs(dtype: str, count: int = 60000, seed: int = 0) -> tuple[np.ndarray, np
         normal[1],
         rng.uniform(0, 9, count),
     ]
-    y = [np.tile(special, len(special)), bits[1], normal[1], normal[0], integers, integers / 2]
+    y = [
+        np.tile(special, len(special)),
+        bits[1],
+        normal[1],
+        normal[0],
+        integers,
+        integers / 2,
+    ]
     with np.errstate(all="ignore"):
         return np.concatenate(x).astype(kind), np.concatenate(y).astype(kind)
 
 
-def powers(dtype: str, count: int = 60000, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+def powers(
+    dtype: str, count: int = 60000, seed: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
     """Bases and exponents whose power fills the range: where an error of the logarithm shows."""
     rng = np.random.default_rng(seed)
     kind = TYPES[dtype]
@@ -189,15 +252,21 @@ def ulp_error(got: np.ndarray, want: np.ndarray, dtype: str) -> np.ndarray:
         rounded = want.astype(kind)
         regular = np.isfinite(rounded) & np.isfinite(got)
         size = np.where(regular, np.maximum(np.abs(want), info.smallest_normal), 1)
-        unit = np.ldexp(np.longdouble(1), (np.frexp(size)[1] - 1 - info.nmant).astype(np.int64))
+        unit = np.ldexp(
+            np.longdouble(1), (np.frexp(size)[1] - 1 - info.nmant).astype(np.int64)
+        )
         error = np.abs(got.astype(np.longdouble) - want) / unit
         same = (np.isnan(rounded) & np.isnan(got)) | (rounded == got)
-        zero_sign = (rounded == 0) & (got == 0) & (np.signbit(rounded) != np.signbit(got))
+        zero_sign = (
+            (rounded == 0) & (got == 0) & (np.signbit(rounded) != np.signbit(got))
+        )
     error = np.where(regular, error, np.where(same, 0, np.inf))
     return np.where(zero_sign, np.inf, error).astype(np.float64)
 
 
-def worst(error: np.ndarray, got: np.ndarray, want: np.ndarray, *args: np.ndarray) -> str:
+def worst(
+    error: np.ndarray, got: np.ndarray, want: np.ndarray, *args: np.ndarray
+) -> str:
     i = int(np.argmax(error))
     given = ", ".join(repr(a[i]) for a in args)
     return f"{error[i]:.3f} ULP at {given}: got {got[i]!r}, expected {want[i]!r}"

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from kernel_runner import TARGETS
 from math_oracle import (
     ARITY,
     LIMITS,
@@ -66,6 +67,23 @@ def test_expansions_are_machine_opcodes(opcode, dtype):
     assert len(seen) < 400
 
 
+@pytest.mark.parametrize("dtype", BOTH)
+def test_results_do_not_depend_on_the_vector_width(dtype):
+    """256-bit vectors without masks give the bits that the widest vectors give."""
+    narrow = TARGETS[-1]
+    compile_all([(opcode, dtype) for opcode in OPCODES], narrow)
+    for opcode in OPCODES:
+        args = (
+            pairs(dtype, 2000) if opcode in ARITY else (samples(dtype, 1 << 20, 1000),)
+        )
+        got, want = (
+            compiled(opcode, dtype, narrow)(*args),
+            compiled(opcode, dtype)(*args),
+        )
+        same = (got == want) & (np.signbit(got) == np.signbit(want))
+        assert (same | (np.isnan(got) & np.isnan(want))).all(), opcode
+
+
 # ---- accuracy
 
 
@@ -73,7 +91,9 @@ def test_expansions_are_machine_opcodes(opcode, dtype):
 def test_f32(opcode):
     x = samples("f32")
     if opcode in ("sin", "cos", "tan"):
-        x = x[np.isnan(x) | (np.abs(x) < 1e30)]  # float64's own reduction is exact enough there
+        x = x[
+            np.isnan(x) | (np.abs(x) < 1e30)
+        ]  # float64's own reduction is exact enough there
     if opcode in NO_LONG_DOUBLE:
         x = x[x > 0] if opcode in ("lgamma", "digamma") else x[x != 0]  # SciPy's -0
     check(opcode, "f32", x)
@@ -143,7 +163,9 @@ def test_one_large_angle_among_small_ones():
 )
 def test_f64_against_mpmath(opcode, low, high):
     rng = np.random.default_rng(0)
-    x = np.concatenate([rng.uniform(low, high, 500), rng.uniform(max(low, -2), min(high, 3), 500)])
+    x = np.concatenate(
+        [rng.uniform(low, high, 500), rng.uniform(max(low, -2), min(high, 3), 500)]
+    )
     small = 10.0 ** rng.uniform(-12, -1, 100)
     x = np.concatenate([x, small, 1 - small])
     if opcode == "erfinv":
@@ -176,22 +198,63 @@ def equal(opcode, dtype, table):
     same = ((got == want) & (np.signbit(got) == np.signbit(want))) | (
         np.isnan(got) & np.isnan(want)
     )
-    assert same.all(), [(row, g) for row, g, ok in zip(table, got, same, strict=True) if not ok]
+    assert same.all(), [
+        (row, g) for row, g, ok in zip(table, got, same, strict=True) if not ok
+    ]
 
 
 INF, NAN = np.inf, np.nan
 UNARY = {
-    "exp": [(0, 1), (-0.0, 1), (INF, INF), (-INF, 0), (NAN, NAN), (1e4, INF), (-1e4, 0)],
+    "exp": [
+        (0, 1),
+        (-0.0, 1),
+        (INF, INF),
+        (-INF, 0),
+        (NAN, NAN),
+        (1e4, INF),
+        (-1e4, 0),
+    ],
     "exp2": [(0, 1), (-0.0, 1), (3, 8), (-3, 0.125), (INF, INF), (-INF, 0), (NAN, NAN)],
     "expm1": [(0, 0), (-0.0, -0.0), (INF, INF), (-INF, -1), (NAN, NAN), (-1e4, -1)],
-    "log": [(1, 0), (0, -INF), (-0.0, -INF), (INF, INF), (-1, NAN), (-INF, NAN), (NAN, NAN)],
+    "log": [
+        (1, 0),
+        (0, -INF),
+        (-0.0, -INF),
+        (INF, INF),
+        (-1, NAN),
+        (-INF, NAN),
+        (NAN, NAN),
+    ],
     "log2": [(1, 0), (8, 3), (0.125, -3), (0, -INF), (INF, INF), (-1, NAN), (NAN, NAN)],
-    "log10": [(1, 0), (1000, 3), (0, -INF), (-0.0, -INF), (INF, INF), (-1, NAN), (NAN, NAN)],
-    "log1p": [(0, 0), (-0.0, -0.0), (-1, -INF), (-2, NAN), (INF, INF), (-INF, NAN), (NAN, NAN)],
+    "log10": [
+        (1, 0),
+        (1000, 3),
+        (0, -INF),
+        (-0.0, -INF),
+        (INF, INF),
+        (-1, NAN),
+        (NAN, NAN),
+    ],
+    "log1p": [
+        (0, 0),
+        (-0.0, -0.0),
+        (-1, -INF),
+        (-2, NAN),
+        (INF, INF),
+        (-INF, NAN),
+        (NAN, NAN),
+    ],
     "sin": [(0, 0), (-0.0, -0.0), (INF, NAN), (-INF, NAN), (NAN, NAN)],
     "cos": [(0, 1), (-0.0, 1), (INF, NAN), (-INF, NAN), (NAN, NAN)],
     "tan": [(0, 0), (-0.0, -0.0), (INF, NAN), (-INF, NAN), (NAN, NAN)],
-    "asin": [(0, 0), (-0.0, -0.0), (1, np.pi / 2), (-1, -np.pi / 2), (2, NAN), (NAN, NAN)],
+    "asin": [
+        (0, 0),
+        (-0.0, -0.0),
+        (1, np.pi / 2),
+        (-1, -np.pi / 2),
+        (2, NAN),
+        (NAN, NAN),
+    ],
     "acos": [(1, 0), (-1, np.pi), (0, np.pi / 2), (1.5, NAN), (-INF, NAN), (NAN, NAN)],
     "atan": [
         (0, 0),
@@ -206,13 +269,45 @@ UNARY = {
     "tanh": [(0, 0), (-0.0, -0.0), (INF, 1), (-INF, -1), (NAN, NAN), (50, 1)],
     "asinh": [(0, 0), (-0.0, -0.0), (INF, INF), (-INF, -INF), (NAN, NAN)],
     "acosh": [(1, 0), (INF, INF), (0.5, NAN), (-INF, NAN), (NAN, NAN)],
-    "atanh": [(0, 0), (-0.0, -0.0), (1, INF), (-1, -INF), (2, NAN), (INF, NAN), (NAN, NAN)],
-    "logistic": [(0, 0.5), (-0.0, 0.5), (INF, 1), (-INF, 0), (NAN, NAN), (1e4, 1), (-1e4, 0)],
+    "atanh": [
+        (0, 0),
+        (-0.0, -0.0),
+        (1, INF),
+        (-1, -INF),
+        (2, NAN),
+        (INF, NAN),
+        (NAN, NAN),
+    ],
+    "logistic": [
+        (0, 0.5),
+        (-0.0, 0.5),
+        (INF, 1),
+        (-INF, 0),
+        (NAN, NAN),
+        (1e4, 1),
+        (-1e4, 0),
+    ],
     "erf": [(0, 0), (-0.0, -0.0), (INF, 1), (-INF, -1), (NAN, NAN), (10, 1)],
     "erfc": [(0, 1), (-0.0, 1), (INF, 0), (-INF, 2), (NAN, NAN), (-10, 2), (30, 0)],
-    "erfinv": [(0, 0), (-0.0, -0.0), (1, INF), (-1, -INF), (1.5, NAN), (-INF, NAN), (NAN, NAN)],
+    "erfinv": [
+        (0, 0),
+        (-0.0, -0.0),
+        (1, INF),
+        (-1, -INF),
+        (1.5, NAN),
+        (-INF, NAN),
+        (NAN, NAN),
+    ],
     "rsqrt": [(4, 0.5), (0, INF), (-0.0, -INF), (INF, 0), (-1, NAN), (NAN, NAN)],
-    "cbrt": [(0, 0), (-0.0, -0.0), (27, 3), (-8, -2), (INF, INF), (-INF, -INF), (NAN, NAN)],
+    "cbrt": [
+        (0, 0),
+        (-0.0, -0.0),
+        (27, 3),
+        (-8, -2),
+        (INF, INF),
+        (-INF, -INF),
+        (NAN, NAN),
+    ],
     "lgamma": [
         (1, 0),
         (2, 0),
@@ -251,7 +346,9 @@ def test_special_pairs(opcode, dtype):
         close = (got == want) | (
             np.abs(got - want) <= 2 * np.finfo(TYPES[dtype]).eps * np.abs(want)
         )
-    same = (close & (np.signbit(got) == np.signbit(want))) | (np.isnan(got) & np.isnan(want))
+    same = (close & (np.signbit(got) == np.signbit(want))) | (
+        np.isnan(got) & np.isnan(want)
+    )
     assert same.all(), [
         (a, b, g, w) for a, b, g, w in zip(x[~same], y[~same], got[~same], want[~same])
     ]
@@ -271,14 +368,18 @@ def test_powers_of_two_and_ten_are_exact(dtype):
 @pytest.mark.parametrize("dtype", BOTH)
 def test_exact_powers_are_exact(dtype):
     power = compiled("pow", dtype)
-    assert (power(np.full(40, 2.0), np.arange(-20.0, 20)) == 2.0 ** np.arange(-20, 20)).all()
+    assert (
+        power(np.full(40, 2.0), np.arange(-20.0, 20)) == 2.0 ** np.arange(-20, 20)
+    ).all()
     bits = 24 if dtype == "f32" else 53
     bases = np.repeat(np.arange(1.0, 200), 10)
     exponents = np.tile(np.arange(1.0, 11), 199)
     fits = bases**exponents < 2.0**bits
     bases, exponents = bases[fits], exponents[fits]
     assert (power(bases, exponents) == bases**exponents).all()
-    assert (power(bases**2, np.full(len(bases), 0.5))[bases < 99] == bases[bases < 99]).all()
+    assert (
+        power(bases**2, np.full(len(bases), 0.5))[bases < 99] == bases[bases < 99]
+    ).all()
 
 
 @pytest.mark.parametrize("dtype", BOTH)
@@ -302,5 +403,7 @@ def test_tiny_arguments_are_kept(opcode, dtype):
     info = np.finfo(TYPES[dtype])
     x = np.ldexp(TYPES[dtype](1), np.arange(info.minexp - info.nmant, -60))
     factor = 2 / np.sqrt(np.longdouble(np.pi)) if opcode == "erf" else 1
-    error = ulp_error(compiled(opcode, dtype)(x), x.astype(np.longdouble) * factor, dtype)
+    error = ulp_error(
+        compiled(opcode, dtype)(x), x.astype(np.longdouble) * factor, dtype
+    )
     assert error.max() <= 1.0

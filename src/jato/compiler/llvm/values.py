@@ -79,6 +79,7 @@ class ValueEmitter:
         self.called: frozenset[tuple[str, str]] = frozenset()  # (opcode, dtype) not expanded here
         self.lanes = 0  # of the enclosing vector loop
         self.mask: str | None = None  # its active lanes; None: all
+        self.floor = 0  # level of the innermost rare block being emitted: nothing leaves it
 
     # ---- scopes
 
@@ -235,7 +236,7 @@ class ValueEmitter:
     def _operation(self, node: Expr) -> Val:
         args = node.args
         vals = [self.values[a] for a in args]
-        level = max(v.level for v in vals)
+        level = max(self.floor, *[v.level for v in vals])
         lanes = max(v.lanes for v in vals)
         op, dtype = node.op, node.dtype
         index = dtype == "i64" and op in _INDEX_OPS and all(v.index for v in vals)
@@ -373,12 +374,14 @@ class ValueEmitter:
         """fast; then, if a lane of the mask is set, a block that computes slow and selects."""
         mask, slow, fast = node.args
         condition, fast_val = self.values[mask], self.values[fast]
-        level = max(self.depth(slow), condition.level, fast_val.level)
+        level = max(self.floor, self.depth(slow), condition.level, fast_val.level)
         inner, self.scopes = self.scopes[level + 1 :], self.scopes[: level + 1]
         code, wide = self.code, condition.lanes
         rare_label, done = self.text.label("rare"), self.text.label("joined")
+        outer_floor, self.floor = self.floor, level + 1
         self.push(rare_label, False)
         slow_val = self.value(slow)
+        self.floor = outer_floor
         lanes = max(slow_val.lanes, wide, fast_val.lanes)
         kind = ins.type_of(node.dtype, lanes)
         y = self.vector(fast_val, node.dtype, lanes)
