@@ -125,3 +125,17 @@ def test_make_jaxpr_options():
     )(X, 3)
     assert shape == ShapeDtypeStruct((3,), "float32")
     assert jaxpr.in_avals == [T] and len(jaxpr.eqns) == 1
+
+
+def test_transformed_operations_keep_their_place_in_the_users_code():
+    def f(x):
+        y = ours.sin(x)
+        return total(ours.mul(y, x))
+
+    first = f.__code__.co_firstlineno + 1
+    for g in (f, grad(f), as_call(f), grad(as_call(f)), vmap(as_call(f))):
+        x = np.stack([X, X]) if "mapped" in g.__code__.co_name else X
+        graph = make_jaxpr(g)(x).graph
+        inner = [n for s in graph.subgraphs() for n in s.nodes]
+        lines = {n.primitive.name: n.frame.line for n in [*graph.nodes, *inner] if n.frame}
+        assert lines["sin"] == first, (g, lines)

@@ -15,6 +15,7 @@ from typing import Any, Union
 
 from jato.base.frames import Frame
 from jato.core.primitive import Primitive
+from jato.core.trace import STATE
 
 
 class Var:
@@ -114,13 +115,18 @@ def evaluate(graph: Graph, *args: Any) -> list[Any]:
             if type(atom) is Var:
                 last_use[atom] = i
     kept = {a for a in graph.outputs if type(a) is Var}
-    for i, node in enumerate(graph.nodes):
-        out = node.primitive.bind(*map(read, node.inputs), **node.params)
-        outs = out if node.primitive.multiple_results else (out,)
-        env.update(zip(node.outputs, outs, strict=True))
-        for atom in node.inputs:  # frees memory as early as a straight program would
-            if type(atom) is Var and last_use[atom] == i and atom not in kept:
-                env.pop(atom, None)
+    frame = STATE.frame
+    try:
+        for i, node in enumerate(graph.nodes):
+            STATE.frame = node.frame or frame  # what is recorded now keeps its place
+            out = node.primitive.bind(*map(read, node.inputs), **node.params)
+            outs = out if node.primitive.multiple_results else (out,)
+            env.update(zip(node.outputs, outs, strict=True))
+            for atom in node.inputs:  # frees memory as early as a straight program would
+                if type(atom) is Var and last_use[atom] == i and atom not in kept:
+                    env.pop(atom, None)
+    finally:
+        STATE.frame = frame
     return [read(a) for a in graph.outputs]
 
 

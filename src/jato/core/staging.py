@@ -15,7 +15,7 @@ from jato.base import dtypes
 from jato.base.frames import Frame, user_frame
 from jato.core.graph import Atom, Graph, Literal, Node, Var
 from jato.core.primitive import Primitive
-from jato.core.trace import Trace, Tracer, check_not_leaked, current_trace, set_trace
+from jato.core.trace import STATE, Trace, Tracer, check_not_leaked, current_trace, set_trace
 from jato.core.types import ArrayType, type_of
 
 
@@ -82,7 +82,7 @@ class GraphTrace(Trace):
             x.variable if type(x) is GraphTracer and x.owner is self else self.atom(x) for x in args
         ]
         out = primitive.type_rule(*[a.aval for a in atoms], **params)
-        frame = user_frame()
+        frame = STATE.frame or user_frame()
         if primitive.multiple_results:
             outs = [Var(t) for t in out]
             self.nodes.append(Node(primitive, atoms, outs, params, frame))

@@ -32,6 +32,8 @@ class _ThreadState(threading.local):
         self.trace: Trace | None = None
         # axis name -> size, for collectives under vmap/pmap
         self.axis_sizes: dict[Any, int] = {}
+        # the place in the user's code that derivative rules work for; None: look at the stack
+        self.frame: Any = None
 
 
 STATE = _ThreadState()

@@ -21,12 +21,13 @@ from jato import _native
 from jato.base import dtypes
 from jato.base.caches import weakly_cached
 from jato.base.errors import check
+from jato.base.frames import user_frame
 from jato.base.pytree import FlatFunction, function_name, tree_flatten, tree_map
 from jato.base.signatures import leaf_names
 from jato.core.array import ArrayImpl, from_host, from_number
 from jato.core.graph import Graph, constants_to_inputs, evaluate
 from jato.core.primitive import Primitive
-from jato.core.staging import trace_to_graph
+from jato.core.staging import GraphTrace, trace_to_graph
 from jato.core.trace import STATE, Trace, Tracer, current_trace, set_trace
 from jato.core.types import Zero, tangent_type, type_of
 from jato.ops.convert import convert_element_type
@@ -61,11 +62,15 @@ class JVPTracer(Tracer):
 class JVPTrace(Trace):
     """Computes primals and tangents together, in operations of the parent trace."""
 
-    __slots__ = ("what",)
+    __slots__ = ("records", "what")
 
     def __init__(self, parent: Trace | None, what: str = "jvp"):
         super().__init__(parent)
         self.what = what
+        # does a graph get the operations, so that their place in the user's code matters?
+        while parent is not None and not isinstance(parent, GraphTrace):
+            parent = parent.parent
+        self.records = parent is not None
 
     def describe(self) -> str:
         return self.what
@@ -99,6 +104,9 @@ class JVPTrace(Trace):
         STATE.trace = parent
         if parent is None:
             _native.set_trace_active(False)
+        previous = STATE.frame
+        if self.records and previous is None:  # one look at the stack for all of the rule's work
+            STATE.frame = user_frame()
         try:
             if not active:
                 return primitive.bind(*args, **params)
@@ -108,6 +116,7 @@ class JVPTrace(Trace):
             out, tangent_out = primitive.jvp(primals, tangents, **params)
         finally:
             STATE.trace = self
+            STATE.frame = previous
             if parent is None:
                 _native.set_trace_active(True)
         if primitive.multiple_results:

@@ -66,19 +66,17 @@ class PartialEvalTrace(GraphTrace):
                 _native.set_trace_active(True)
 
     def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Adds an operation to the graph of the unknown part.
-
-        No source frame is taken: these are operations of derivative rules."""
+        """Adds an operation to the graph of the unknown part."""
         atoms = [
             x.variable if type(x) is GraphTracer and x.owner is self else self.atom(x) for x in args
         ]
         out = primitive.type_rule(*[a.aval for a in atoms], **params)
         if primitive.multiple_results:
             outs = [Var(t) for t in out]
-            self.nodes.append(Node(primitive, atoms, outs, params))
+            self.nodes.append(Node(primitive, atoms, outs, params, STATE.frame))
             return [GraphTracer(self, v) for v in outs]
         var = Var(out)
-        self.nodes.append(Node(primitive, atoms, [var], params))
+        self.nodes.append(Node(primitive, atoms, [var], params, STATE.frame))
         return GraphTracer(self, var)
 
     def to_graph(self, inputs: Sequence[GraphTracer], outs: Sequence[Any]) -> Graph:

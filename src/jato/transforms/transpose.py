@@ -17,6 +17,7 @@ from jato.base.signatures import leaf_names
 from jato.core.graph import Atom, Graph, Literal, Node, Var, constants_to_inputs
 from jato.core.primitive import UndefinedPrimal
 from jato.core.staging import abstract_value, trace_to_graph
+from jato.core.trace import STATE
 from jato.core.types import Zero
 from jato.ops.arithmetic import add
 from jato.ops.shapes import instantiate
@@ -75,6 +76,7 @@ def backward_pass(graph: Graph, operands: Sequence[Any], cotangents: Sequence[An
     for atom, cotangent in zip(graph.outputs, cotangents, strict=True):
         if atom in linear:
             collect(atom, cotangent)
+    frame = STATE.frame
     for node in reversed(backwards):
         received = [found.pop(v, None) for v in node.outputs]
         if all(ct is None for ct in received):
@@ -83,11 +85,16 @@ def backward_pass(graph: Graph, operands: Sequence[Any], cotangents: Sequence[An
             zero_of(v.aval) if ct is None else ct
             for v, ct in zip(node.outputs, received, strict=True)
         ]
-        results = node.primitive.transpose(
-            given if node.primitive.multiple_results else given[0],
-            *[UndefinedPrimal(a.aval) if a in linear else read(a) for a in node.inputs],
-            **node.params,
-        )
+        if node.frame is not None:
+            STATE.frame = node.frame  # its reverse belongs to the same line of the user's
+        try:
+            results = node.primitive.transpose(
+                given if node.primitive.multiple_results else given[0],
+                *[UndefinedPrimal(a.aval) if a in linear else read(a) for a in node.inputs],
+                **node.params,
+            )
+        finally:
+            STATE.frame = frame
         for atom, cotangent in zip(node.inputs, results, strict=True):
             if atom in linear:
                 collect(atom, cotangent)
