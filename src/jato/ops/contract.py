@@ -305,6 +305,10 @@ def dot_general(
     full on a CPU; preferred_element_type: dtype of the result.
     Returns: axes in the order batch, lhs's others, rhs's others.
     Raises: TypeError when extents differ or axes do not exist.
+
+    >>> x = np.ones((2, 3), np.float32)
+    >>> dot_general(x, x, (((1,), (1,)), ((), ()))).tolist()
+    [[3.0, 3.0], [3.0, 3.0]]
     """
     contract, batch = dimension_numbers
     numbers = _dims("dot_general", contract), _dims("dot_general", batch)
@@ -338,6 +342,9 @@ def dot(
     """Vector and matrix products: the last axis of lhs with the first of rhs (ranks 1 and 2).
 
     With `dimension_numbers` it is `dot_general`.  Raises: TypeError for other ranks or lengths.
+
+    >>> float(dot(np.array([1.0, 2.0]), np.array([3.0, 4.0])))
+    11.0
     """
     if dimension_numbers is None:
         a, c = type_of(lhs), type_of(rhs)
@@ -355,6 +362,9 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
     """Matrix products over equal leading axes: [..., m, k] x [..., k, n] -> [..., m, n].
 
     Raises: TypeError for ranks below 2, different ranks or unequal extents.
+
+    >>> batch_matmul(np.ones((5, 2, 3)), np.ones((5, 3, 4))).shape
+    (5, 2, 4)
     """
     a, c = type_of(lhs), type_of(rhs)
     check(

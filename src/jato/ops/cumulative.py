@@ -291,25 +291,45 @@ def _cumulative(primitive: Cumulative, operand: Any, axis: int, reverse: bool) -
 
 
 def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Running sum along an axis, from the end if `reverse`.  Raises ValueError for a wrong axis."""
+    """Running sum along an axis, from the end if `reverse`.  Raises ValueError for a wrong axis.
+
+    >>> cumsum(np.array([1, 2, 3])).tolist()
+    [1, 3, 6]
+    """
     return _cumulative(CUMSUM, operand, axis, reverse)
 
 
 def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Running product along an axis, from the end if `reverse`.  ValueError for a wrong axis."""
+    """Running product along an axis, from the end if `reverse`.  ValueError for a wrong axis.
+
+    >>> cumprod(np.array([1, 2, 3]), reverse=True).tolist()
+    [6, 6, 3]
+    """
     return _cumulative(CUMPROD, operand, axis, reverse)
 
 
 def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Running maximum along an axis; once NaN it stays NaN.  Raises ValueError for a wrong axis."""
+    """Running maximum along an axis; once NaN it stays NaN.  Raises ValueError for a wrong axis.
+
+    >>> cummax(np.array([1, 3, 2])).tolist()
+    [1, 3, 3]
+    """
     return _cumulative(CUMMAX, operand, axis, reverse)
 
 
 def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Running minimum along an axis; once NaN it stays NaN.  Raises ValueError for a wrong axis."""
+    """Running minimum along an axis; once NaN it stays NaN.  Raises ValueError for a wrong axis.
+
+    >>> cummin(np.array([2, 3, 1])).tolist()
+    [2, 2, 1]
+    """
     return _cumulative(CUMMIN, operand, axis, reverse)
 
 
 def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """log of the running sum of exponentials, without overflow.  ValueError for a wrong axis."""
+    """log of the running sum of exponentials, without overflow.  ValueError for a wrong axis.
+
+    >>> cumlogsumexp(np.array([0.0, -np.inf])).tolist()
+    [0.0, 0.0]
+    """
     return _cumulative(CUMLOGSUMEXP, operand, axis, reverse)

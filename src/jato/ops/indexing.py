@@ -64,6 +64,9 @@ def dynamic_slice(
     which negative ones count from the end; slice_sizes: the result's shape.
     A window that sticks out is moved inside.
     Raises: TypeError when the numbers or sizes do not fit the operand.
+
+    >>> dynamic_slice(np.arange(5), (3,), (2,)).tolist()
+    [3, 4]
     """
     return DYNAMIC_SLICE.bind(
         operand, *_start_list(start_indices),
@@ -77,6 +80,9 @@ def dynamic_update_slice(
     """`operand` with a window of the shape of `update` overwritten at run-time `start_indices`.
 
     Args and clamping as in `dynamic_slice`.  Raises: TypeError when shapes or dtypes do not fit.
+
+    >>> dynamic_update_slice(np.arange(4), np.array([9]), (1,)).tolist()
+    [0, 9, 2, 3]
     """
     return DYNAMIC_UPDATE_SLICE.bind(
         operand, update, *_start_list(start_indices), negative=bool(allow_negative_indices)
@@ -84,7 +90,11 @@ def dynamic_update_slice(
 
 
 def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0) -> Any:
-    """`dynamic_slice` along one axis, the others whole."""
+    """`dynamic_slice` along one axis, the others whole.
+
+    >>> dynamic_slice_in_dim(np.arange(5), 1, 2).tolist()
+    [1, 2]
+    """
     shape = list(type_of(operand).shape)
     axis = _axis("dynamic_slice_in_dim", axis, len(shape))
     starts: list[Any] = [0] * len(shape)
@@ -94,14 +104,22 @@ def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: 
 
 
 def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True) -> Any:
-    """The element `index` (clamped) along one axis; `keepdims` keeps it as an axis of size 1."""
+    """The element `index` (clamped) along one axis; `keepdims` keeps it as an axis of size 1.
+
+    >>> int(dynamic_index_in_dim(np.arange(5), 3, keepdims=False))
+    3
+    """
     axis = _axis("dynamic_index_in_dim", axis, type_of(operand).ndim)
     out = dynamic_slice_in_dim(operand, index, 1, axis)
     return out if keepdims else squeeze(out, (axis,))
 
 
 def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int) -> Any:
-    """`dynamic_update_slice` along one axis."""
+    """`dynamic_update_slice` along one axis.
+
+    >>> dynamic_update_slice_in_dim(np.arange(4), np.array([9]), 2, 0).tolist()
+    [0, 1, 9, 3]
+    """
     rank = type_of(operand).ndim
     starts: list[Any] = [0] * rank
     starts[_axis("dynamic_update_slice_in_dim", axis, rank)] = start_index
@@ -109,7 +127,11 @@ def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axi
 
 
 def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int) -> Any:
-    """Overwrites the element `index` along one axis; `update` may lack that axis."""
+    """Overwrites the element `index` along one axis; `update` may lack that axis.
+
+    >>> dynamic_update_index_in_dim(np.arange(3), np.int32(7), 0, 0).tolist()
+    [7, 1, 2]
+    """
     shape = type_of(operand).shape
     axis = _axis("dynamic_update_index_in_dim", axis, len(shape))
     if type_of(update).ndim != len(shape):
@@ -129,6 +151,10 @@ def gather(
     Args: start_indices: integers [batch..., starts]; mode: 'fill' (default), 'clip' or
     'promise_in_bounds'; fill_value: what 'fill' gives (default NaN, or the extreme integer).
     Raises: TypeError when the geometry is inconsistent.
+
+    >>> rows = GatherDimensionNumbers((), (0,), (0,))
+    >>> gather(np.arange(5), np.array([[3], [0]]), rows, (1,)).tolist()
+    [3, 0]
     """
     if isinstance(fill_value, np.ndarray):
         fill_value = fill_value.item()
@@ -170,6 +196,10 @@ def scatter(
     Args: scatter_indices: integers [batch..., starts]; mode: 'fill'/'drop' (default: windows that
     stick out are dropped), 'clip', 'promise_in_bounds'; unique_indices: a promise that no place is
     written twice.  Raises: TypeError when the geometry is inconsistent.
+
+    >>> places = ScatterDimensionNumbers((), (0,), (0,))
+    >>> scatter(np.arange(3), np.array([[2]]), np.array([5]), places).tolist()
+    [0, 1, 5]
     """
     return _scatter(
         SCATTER, operand, scatter_indices, updates, dimension_numbers, unique_indices, mode
@@ -181,7 +211,12 @@ def scatter_add(
     indices_are_sorted: bool = False, unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Any:  # fmt: skip
-    """`scatter` that adds updates to what is there."""
+    """`scatter` that adds updates to what is there.
+
+    >>> places = ScatterDimensionNumbers((), (0,), (0,))
+    >>> scatter_add(np.arange(3), np.array([[2]]), np.array([5]), places).tolist()
+    [0, 1, 7]
+    """
     return _scatter(
         SCATTER_ADD, operand, scatter_indices, updates, dimension_numbers, unique_indices, mode
     )
@@ -192,7 +227,12 @@ def scatter_sub(
     indices_are_sorted: bool = False, unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Any:  # fmt: skip
-    """`scatter` that subtracts updates from what is there."""
+    """`scatter` that subtracts updates from what is there.
+
+    >>> places = ScatterDimensionNumbers((), (0,), (0,))
+    >>> scatter_sub(np.arange(3), np.array([[2]]), np.array([5]), places).tolist()
+    [0, 1, -3]
+    """
     return scatter_add(
         operand, scatter_indices, neg(updates), dimension_numbers,
         unique_indices=unique_indices, mode=mode,
@@ -204,7 +244,12 @@ def scatter_mul(
     indices_are_sorted: bool = False, unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Any:  # fmt: skip
-    """`scatter` that multiplies what is there by the updates."""
+    """`scatter` that multiplies what is there by the updates.
+
+    >>> places = ScatterDimensionNumbers((), (0,), (0,))
+    >>> scatter_mul(np.arange(3), np.array([[2]]), np.array([5]), places).tolist()
+    [0, 1, 10]
+    """
     return _scatter(
         SCATTER_MUL, operand, scatter_indices, updates, dimension_numbers, unique_indices, mode
     )
@@ -215,7 +260,12 @@ def scatter_min(
     indices_are_sorted: bool = False, unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Any:  # fmt: skip
-    """`scatter` that keeps the smaller of the update and what is there; NaN wins."""
+    """`scatter` that keeps the smaller of the update and what is there; NaN wins.
+
+    >>> places = ScatterDimensionNumbers((), (0,), (0,))
+    >>> scatter_min(np.arange(3), np.array([[2]]), np.array([5]), places).tolist()
+    [0, 1, 2]
+    """
     return _scatter(
         SCATTER_MIN, operand, scatter_indices, updates, dimension_numbers, unique_indices, mode
     )
@@ -226,7 +276,12 @@ def scatter_max(
     indices_are_sorted: bool = False, unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Any:  # fmt: skip
-    """`scatter` that keeps the larger of the update and what is there; NaN wins."""
+    """`scatter` that keeps the larger of the update and what is there; NaN wins.
+
+    >>> places = ScatterDimensionNumbers((), (0,), (0,))
+    >>> scatter_max(np.arange(3), np.array([[2]]), np.array([5]), places).tolist()
+    [0, 1, 5]
+    """
     return _scatter(
         SCATTER_MAX, operand, scatter_indices, updates, dimension_numbers, unique_indices, mode
     )
@@ -236,6 +291,9 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     """Elements of `src` along `axes` at the positions of equal-length index vectors `idxs`.
 
     The result has the vectors' axis first, then the axes of `src` that are not taken.
+
+    >>> index_take(np.arange(5) * 10, (np.array([1, 4]),), (0,)).tolist()
+    [10, 40]
     """
     shape = type_of(src).shape
     indices = concatenate([reshape(i, (type_of(i).shape[0], 1)) for i in idxs], 1)
@@ -246,7 +304,11 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
 
 
 def take_along(x: Any, indices: Any, axis: int, mode: Any = "clip") -> Any:
-    """x[..., indices[..., j, ...], ...] along one axis; the other axes correspond."""
+    """x[..., indices[..., j, ...], ...] along one axis; the other axes correspond.
+
+    >>> take_along(np.array([[1, 2], [3, 4]]), np.array([[1], [0]]), 1).tolist()
+    [[2], [3]]
+    """
     shape = type_of(indices).shape
     rank = len(shape)
     others = tuple(d for d in range(rank) if d != axis)

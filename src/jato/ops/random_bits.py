@@ -113,7 +113,6 @@ class Random(TypeCached):
     """Functions of integers: no derivative."""
 
     fusable = True
-    cost = 80.0  # twenty rounds of integer arithmetic
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         out = self.bind(*primals, **params)
@@ -122,6 +121,8 @@ class Random(TypeCached):
 
 class Counter(Random):
     """Values at the positions of `shape`, for every key of an array: keys.shape + shape."""
+
+    cost = 80.0  # twenty rounds of integer arithmetic
 
     def out_dtype(self, params: dict[str, Any]) -> Any:
         raise NotImplementedError
@@ -196,6 +197,8 @@ class RandomSplit(Counter):
 
 class Threefry(Random):
     """key, u32 counter halves -> key made of the two words.  Operands of one shape or scalar."""
+
+    cost = 80.0
 
     def result_type(self, keys: Any, hi: Any, lo: Any) -> Any:
         check_key(self.name, keys)
@@ -343,12 +346,20 @@ def _shape(function: str, shape: Any) -> tuple[int, ...]:
 
 
 def random_wrap(raw: Any) -> Any:
-    """Key array from raw data: uint32[..., 2] -> key[...]."""
+    """Key array from raw data: uint32[..., 2] -> key[...].
+
+    >>> random_wrap(np.zeros((3, 2), np.uint32)).shape
+    (3,)
+    """
     return RANDOM_WRAP.bind(raw)
 
 
 def random_unwrap(keys: Any) -> Any:
-    """Raw data of a key array: key[...] -> uint32[..., 2]."""
+    """Raw data of a key array: key[...] -> uint32[..., 2].
+
+    >>> random_unwrap(random_wrap(np.array([5, 6], np.uint32))).tolist()
+    [5, 6]
+    """
     return RANDOM_UNWRAP.bind(keys)
 
 
@@ -359,6 +370,9 @@ def random_bits(key: Any, bit_width: int, shape: Sequence[int]) -> Any:
     made from each key.
     Returns: unsigned integers of that width and of shape k + shape.
     Raises: TypeError if `key` is no key; ValueError for other widths or negative sizes.
+
+    >>> random_bits(np.array([0, 42], np.uint32), 32, (2,)).dtype
+    dtype('uint32')
     """
     check(
         bit_width in (8, 16, 32, 64),
@@ -370,14 +384,22 @@ def random_bits(key: Any, bit_width: int, shape: Sequence[int]) -> Any:
 
 
 def random_split(key: Any, shape: Sequence[int] | int = (2,)) -> Any:
-    """New keys from each key: key[k...] -> key[k..., *shape] (raw keys give raw keys)."""
+    """New keys from each key: key[k...] -> key[k..., *shape] (raw keys give raw keys).
+
+    >>> random_split(np.array([0, 42], np.uint32), 3).shape
+    (3, 2)
+    """
     keys, raw = _as_keys(key)
     out = RANDOM_SPLIT.bind(keys, shape=_shape("random_split", shape))
     return RANDOM_UNWRAP.bind(out) if raw else out
 
 
 def random_fold_in(key: Any, data: Any) -> Any:
-    """A new key from a key and an integer (converted to uint32); raw keys give raw keys."""
+    """A new key from a key and an integer (converted to uint32); raw keys give raw keys.
+
+    >>> random_fold_in(np.array([0, 42], np.uint32), 7).shape
+    (2,)
+    """
     keys, raw = _as_keys(key)
     out = THREEFRY2X32.bind(keys, np.uint32(0), _as_word("random_fold_in", data))
     return RANDOM_UNWRAP.bind(out) if raw else out

@@ -211,6 +211,9 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     is_stable: equal elements keep their order; num_keys: how many arrays make the key.
     Returns: the sorted array, or a tuple of arrays.  NaN is last; -0 equals +0.
     Raises: TypeError for unequal shapes or no operand; ValueError for a wrong axis or num_keys.
+
+    >>> sort(np.array([3, 1, 2])).tolist()
+    [1, 2, 3]
     """
     several = isinstance(operand, (list, tuple))
     operands = list(operand) if several else [operand]
@@ -234,7 +237,11 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 def sort_key_val(
     keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
 ) -> tuple[Any, Any]:
-    """Sorts `keys` along an axis and moves `values` alike: (keys, values)."""
+    """Sorts `keys` along an axis and moves `values` alike: (keys, values).
+
+    >>> [x.tolist() for x in sort_key_val(np.array([3, 1, 2]), np.arange(3))]
+    [[1, 2, 3], [1, 2, 0]]
+    """
     return sort((keys, values), dimension, is_stable, 1)
 
 
@@ -243,6 +250,9 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
 
     Of equal elements the first is taken first; NaN counts as largest.
     Raises: ValueError when k exceeds the extent or the axis does not exist.
+
+    >>> [x.tolist() for x in top_k(np.array([3, 1, 2]), 2)]
+    [[3, 2], [0, 2]]
     """
     rank = type_of(operand).ndim
     check(

@@ -61,6 +61,9 @@ def padtype_to_pads(
     SAME: ceil(size / stride) windows; of an odd total the extra element goes high (with SAME_LOWER
     low).
     Raises: ValueError for other names.
+
+    >>> padtype_to_pads((5,), (3,), (2,), "SAME")
+    [(1, 1)]
     """
     name = getattr(padding, "name", padding)
     check(
@@ -119,6 +122,9 @@ def conv_dimension_numbers(
 
     N batch, C feature (I, O of the kernel), other letters spatial.
     Raises: ValueError for names that do not fit the ranks or each other.
+
+    >>> conv_dimension_numbers((1, 8, 8, 3), (3, 3, 3, 4), ("NHWC", "HWIO", "NHWC")).lhs_spec
+    (0, 3, 1, 2)
     """
     rank = len(lhs_shape)
     check(
@@ -177,7 +183,6 @@ def conv_general_dilated(
     feature_group_count: groups of channels that do not mix; batch_group_count: the same for rows.
     Raises: TypeError or ValueError when sizes do not fit.
 
-    >>> import numpy as np
     >>> x, k = np.ones((1, 1, 5), np.float32), np.ones((1, 1, 3), np.float32)
     >>> conv_general_dilated(x, k, (1,), "VALID").shape
     (1, 1, 3)
@@ -220,7 +225,11 @@ def conv(
     lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any, precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:  # fmt: skip
-    """`conv_general_dilated` without dilation, axes NC.., OI.., NC.."""
+    """`conv_general_dilated` without dilation, axes NC.., OI.., NC..
+
+    >>> conv(np.ones((1, 1, 5)), np.ones((1, 1, 3)), (1,), "VALID").tolist()
+    [[[3.0, 3.0, 3.0]]]
+    """
     return conv_general_dilated(
         lhs, rhs, window_strides, padding, precision=precision,
         preferred_element_type=preferred_element_type,
@@ -231,7 +240,12 @@ def conv_with_general_padding(
     lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any, lhs_dilation: Any,
     rhs_dilation: Any, precision: Any = None, preferred_element_type: Any = None,
 ) -> Any:  # fmt: skip
-    """`conv_general_dilated` with axes NC.., OI.., NC.."""
+    """`conv_general_dilated` with axes NC.., OI.., NC..
+
+    >>> x, k = np.ones((1, 1, 3)), np.ones((1, 1, 2))
+    >>> conv_with_general_padding(x, k, (1,), [(1, 0)], (1,), (1,)).shape
+    (1, 1, 3)
+    """
     return conv_general_dilated(
         lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=precision,
         preferred_element_type=preferred_element_type,
@@ -267,6 +281,9 @@ def conv_transpose(
     spatial axes; transpose_kernel: flips the kernel and exchanges its channels, which gives the
     gradient itself; use_consistent_padding: pairs in `padding` are those of the convolution whose
     gradient it is.
+
+    >>> conv_transpose(np.ones((1, 4, 1)), np.ones((2, 1, 1)), (2,), "SAME").shape
+    (1, 8, 1)
     """
     rank = type_of(lhs).ndim
     if dimension_numbers is None:
@@ -300,7 +317,11 @@ def conv_general_dilated_patches(
     lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: Any = None, precision: Any = None, preferred_element_type: Any = None,
 ) -> Any:  # fmt: skip
-    """The windows that a convolution sees: feature c * taps + tap holds channel c at that tap."""
+    """The windows that a convolution sees: feature c * taps + tap holds channel c at that tap.
+
+    >>> conv_general_dilated_patches(np.ones((1, 1, 5)), (3,), (1,), "VALID").shape
+    (1, 3, 3)
+    """
     taps = tuple(map(int, filter_shape))
     aval = type_of(lhs)
     rank = aval.ndim
@@ -326,6 +347,10 @@ def conv_general_dilated_local(
     """Convolution with a kernel of its own at each position.
 
     rhs has the result's spatial axes; its input features count channel * taps + tap.
+
+    >>> x, k = np.ones((1, 1, 5)), np.ones((2, 3, 3))
+    >>> conv_general_dilated_local(x, k, (1,), "VALID", (3,)).shape
+    (1, 2, 3)
     """
     numbers = conv_dimension_numbers(type_of(lhs).shape, type_of(rhs).shape, dimension_numbers)
     patches = conv_general_dilated_patches(
@@ -389,9 +414,9 @@ def reduce_window(
     have kernels of their own, others are unrolled over the taps; the rest: one entry per axis.
     Raises: TypeError or ValueError when entries do not fit.
 
-    >>> import numpy as np
-    >>> reduce_window(np.arange(5.0), 0.0, lax.add, (2,), (1,), "VALID").shape
-    (4,)
+    >>> from jato.ops.elementwise import add
+    >>> reduce_window(np.arange(4.0), 0.0, add, (2,), (1,), "VALID").tolist()
+    [1.0, 3.0, 5.0]
     """
     several = isinstance(operand, (list, tuple))
     operands = list(operand) if several else [operand]
@@ -503,6 +528,10 @@ def select_and_scatter_add(
     """Adds each source value at the element of the operand's window that `select` (ge or le) picks.
 
     The gradient of a maximum or minimum over windows.  Returns the operand's shape.
+
+    >>> x, ct = np.array([1.0, 3.0, 2.0, 0.0]), np.array([5.0, 7.0])
+    >>> select_and_scatter_add(ct, x, ge, (2,), (2,), "VALID").tolist()
+    [0.0, 5.0, 7.0, 0.0]
     """
     shape = type_of(operand).shape
     window = _window(
@@ -517,7 +546,12 @@ def select_and_gather_add(
     window_strides: Sequence[int], padding: Any, base_dilation: Any = None,
     window_dilation: Any = None,
 ) -> Any:  # fmt: skip
-    """The tangent at the element of each window of the operand that `select` (ge or le) picks."""
+    """The tangent at the element of each window of the operand that `select` (ge or le) picks.
+
+    >>> x = np.array([1.0, 3.0, 2.0, 0.0])
+    >>> select_and_gather_add(10 * x, x, ge, (2,), (2,), "VALID").tolist()
+    [30.0, 20.0]
+    """
     window = _window(
         "select_and_gather_add", type_of(operand).shape, window_dimensions, window_strides, padding,
         base_dilation, window_dilation,
