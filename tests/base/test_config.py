@@ -65,6 +65,11 @@ def test_lru_cache_is_bounded_and_cleared():
     assert len(cache) == 0
 
 
+def test_the_list_of_caches_keeps_none_alive():
+    gone = weakref.ref(caches.LruCache())
+    assert gone() is None
+
+
 def test_weak_cache_forgets_with_its_anchor():
     calls = []
 

@@ -14,17 +14,21 @@ from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 _clearers: list[Callable[[], None]] = []
+# caches of functions come and go with them
+_caches: weakref.WeakSet[Any] = weakref.WeakSet()
 _FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
 MISSING = object()
 
 
 def register(clear: Callable[[], None]) -> None:
-    """Adds a function that empties a cache to those that `clear_all` calls."""
+    """Adds a function that empties a cache of the process to those that `clear_all` calls."""
     _clearers.append(clear)
 
 
 def clear_all() -> None:
     """Empties every in-memory cache of jato."""
+    for cache in list(_caches):
+        cache.clear()
     for clear in _clearers:
         clear()
 
@@ -38,7 +42,7 @@ class LruCache:
         self.misses = 0
         self._entries: OrderedDict[Hashable, Any] = OrderedDict()
         self._lock = threading.Lock()
-        register(self.clear)
+        _caches.add(self)
 
     def get(self, key: Hashable) -> Any:
         """The value, or MISSING."""
@@ -79,7 +83,7 @@ class WeakLruCache:
             weakref.WeakKeyDictionary()
         )
         self._lock = threading.Lock()
-        register(self.clear)
+        _caches.add(self)
 
     def get(self, anchor: Any, key: Hashable) -> Any:
         """The value, or MISSING."""

@@ -44,15 +44,18 @@ def public(static: Sequence[str] = ()) -> Callable[[_F], Any]:
 
 # (primitive, params) -> its native dispatcher
 _dispatchers = LruCache(4096)
+# those of calls, loops and branches keep graphs and their programs alive: fewer are remembered
+_graph_dispatchers = LruCache(256)
 
 
 def eval_primitive(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """Runs a primitive on concrete arrays, NumPy arrays and numbers."""
     key = (primitive, *params.items())
-    dispatcher = _dispatchers.get(key)
+    dispatchers = _graph_dispatchers if primitive.subgraphs(params) else _dispatchers
+    dispatcher = dispatchers.get(key)
     if dispatcher is MISSING:
         dispatcher = _dispatcher(primitive, params)
-        _dispatchers.put(key, dispatcher)
+        dispatchers.put(key, dispatcher)
     return dispatcher(*args)
 
 
