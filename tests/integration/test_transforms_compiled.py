@@ -1,5 +1,7 @@
 """Transforms of functions of jato.numpy, compiled and eager, against JAX on the same functions."""
 
+import gc
+
 import jax
 import jax.numpy as oracle_np
 import numpy as np
@@ -11,6 +13,7 @@ from jato.control.cond import cond as jato_cond
 from jato.control.fori_loop import fori_loop as jato_fori_loop
 from jato.control.scan import scan as jato_scan
 from jato.control.while_loop import while_loop
+from jato.core.graph import Graph
 from jato.transforms.grad import grad, hessian, jacfwd, jacrev, value_and_grad
 from jato.transforms.jvp import jvp
 from jato.transforms.vmap import vmap
@@ -167,3 +170,22 @@ def test_custom_rules_and_checkpoint_compiled():
     close(jato.jit(jato.grad(f))(X), 3.0 + X)
     close(jato.grad(f)(X), 3.0 + X)
     close(jato.vmap(jato.grad(f))(W.T), 3.0 + W.T)
+
+
+def test_fresh_functions_are_freed():
+    def graphs_alive():
+        gc.collect()
+        return sum(isinstance(o, Graph) for o in gc.get_objects())
+
+    def once():
+        f = lambda v: jnp.sum(jnp.sin(v) * v)
+        jato.grad(jato.jit(f))(X)
+        jato.jit(jato.vmap(jato.grad(f)))(W)
+
+    once()
+    jato.clear_caches()
+    before = graphs_alive()
+    for _ in range(5):
+        once()
+    jato.clear_caches()
+    assert graphs_alive() <= before
