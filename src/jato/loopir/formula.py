@@ -92,9 +92,6 @@ class Value:
     def sqrt(self) -> Value:
         return self._call("sqrt")
 
-    def floor(self) -> Value:
-        return self._call("floor")
-
     def trunc(self) -> Value:
         return self._call("trunc")
 
@@ -114,9 +111,6 @@ class Value:
 
     def maximum(self, other: Operand) -> Value:
         return self._call("max", other)
-
-    def minimum(self, other: Operand) -> Value:
-        return self._call("min", other)
 
     # Comparison.
     def __lt__(self, other: Operand) -> Value:
@@ -167,9 +161,6 @@ class Value:
 
     def mulhi(self, other: Operand) -> Value:
         return self._call("mulhi", other)
-
-    def clz(self) -> Value:
-        return self._call("clz")
 
     # Conversion.
     def convert(self, dtype: str) -> Value:
