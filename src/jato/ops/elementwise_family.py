@@ -28,16 +28,15 @@ from typing import Any
 import numpy as np
 
 from jato.base import dtypes
-from jato.base.errors import fail
 from jato.core.graph import Literal
 from jato.core.primitive import AxisData, UndefinedPrimal
 from jato.core.types import ArrayType, Zero, array_type, tangent_type, type_of
 from jato.ops.families import TypeCached, check_kind, is_zero_tangent, transposed
+from jato.ops.numbers import NUMBERS, match_numbers
 from jato.ops.shapes import BROADCAST_IN_DIM, broadcast_to, move_axis, sum_to_shape
 
 _REAL = {13: 11, 14: 12}
 _COMPLEX = {11: 13, 12: 14}
-_NUMBERS = (bool, int, float, complex)
 _ARGUMENTS = {1: ("x",), 2: ("x", "y")}
 
 
@@ -77,7 +76,7 @@ class Elementwise(TypeCached):
     def __call__(self, *operands: Any, **params: Any) -> Any:
         """`bind`, where Python numbers take the dtype of the other operands."""
         for x in operands:
-            if type(x) in _NUMBERS:
+            if type(x) in NUMBERS:
                 return self.bind(*match_numbers(self.name, operands), **params)
         return self.bind(*operands, **params)
 
@@ -192,60 +191,6 @@ def type_of_exactly(x: Any) -> Any:
 
 
 # ---- operands
-
-
-def match_numbers(function: str, operands: Sequence[Any]) -> list[Any]:
-    """Python numbers as scalars of the other operands' dtype.
-
-    Where that is the dtype of a Python number itself they stay one, so that they stay weak.
-    TypeError if the dtype cannot hold the number: a float beside integers, a complex beside
-    floats; OverflowError if an integer is out of range.
-    """
-    for x in operands:
-        if type(x) not in _NUMBERS:
-            aval = type_of(x)
-            return [number_as(function, y, aval) if type(y) in _NUMBERS else y for y in operands]
-    # numbers only: the widest kind among them
-    kind = max((type(x) for x in operands), key=_NUMBERS.index)
-    return [kind(x) for x in operands]
-
-
-def number_as(function: str, x: Any, aval: Any) -> Any:
-    """A Python number as a scalar of the dtype of `aval`."""
-    key = (aval.dtype_code, type(x), dtypes.x64_enabled())
-    convert = _CONVERSIONS.get(key)
-    if convert is None:
-        convert = _CONVERSIONS[key] = _conversion(function, x, aval)
-    return convert(x)
-
-
-_CONVERSIONS: dict[Any, Callable[[Any], Any]] = {}
-
-
-def _conversion(function: str, x: Any, aval: Any) -> Callable[[Any], Any]:
-    dtype = aval.dtype
-    rank = 0 if dtypes.is_bool(dtype) else 1 if dtypes.is_integer(dtype) else 2
-    rank = 3 if dtypes.is_complex(dtype) else rank
-    if _NUMBERS.index(type(x)) > rank or not hasattr(dtype, "type"):
-        fail(
-            TypeError,
-            function,
-            f"expected a number of dtype {dtype}, got {x!r} beside {aval}.",
-            "Try lax.convert_element_type; the functions of jato.numpy promote.",
-        )
-    kind = _NUMBERS[rank]
-    if dtypes.scalar_dtype(kind(0)) != dtype:
-        return dtype.type
-    if kind is not int:
-        return kind
-    info = np.iinfo(dtype)
-
-    def checked(number: Any) -> int:
-        if not info.min <= number <= info.max:
-            raise OverflowError(f"{number} does not fit into {dtype}")
-        return int(number)
-
-    return checked
 
 
 def align_mapped(

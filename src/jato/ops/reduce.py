@@ -21,6 +21,7 @@ from jato.core.types import ArrayType, Zero, array_type, tangent_type, type_of
 from jato.ops.arithmetic import MAX, MIN, MUL, add, div, mul
 from jato.ops.elementwise_family import ADD, Elementwise
 from jato.ops.families import Shape, check_kind, is_zero_tangent
+from jato.ops.numbers import NUMBERS, number_as
 from jato.ops.reduction_family import Reduction
 from jato.ops.selection import AND, OR, XOR, eq, select_n
 from jato.ops.shapes import REDUCE_SUM, broadcast_to, instantiate
@@ -438,7 +439,8 @@ def reduce(
         )
     axes = _axes("reduce", dimensions, arrays[0])
     starts = [
-        x if hasattr(x, "aval") else a.dtype.type(x) for x, a in zip(starts, avals, strict=True)
+        number_as("reduce", x, a) if type(x) in NUMBERS else x
+        for x, a in zip(starts, avals, strict=True)
     ]
     graph = combiner("reduce", computation, avals)
     monoid = monoid_of(graph)

@@ -15,12 +15,11 @@ from jato.core.primitive import UndefinedPrimal
 from jato.core.types import ArrayType, type_of
 from jato.ops.elementwise_family import (
     Elementwise,
-    match_numbers,
-    number_as,
     replaces,
     scalar_value,
 )
 from jato.ops.families import transposed
+from jato.ops.numbers import NUMBERS, match_numbers, number_as
 from jato.ops.shapes import sum_to_shape
 from jato.ops.structural import full
 
@@ -178,7 +177,7 @@ def select_n(which: Any, *cases: Any) -> Any:
     if not cases:
         SELECT_N.fail("expected at least one case, got none.", error=ValueError)
     for x in cases:
-        if type(x) in (bool, int, float):
+        if type(x) in NUMBERS:
             return SELECT_N.bind(which, *match_numbers("select_n", cases))
     return SELECT_N.bind(which, *cases)
 
@@ -227,11 +226,9 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
     >>> float(clamp(0.0, 2.0, 1.0))
     1.0
     """
-    if type(x) not in (bool, int, float):
+    if type(x) not in NUMBERS:
         aval = type_of(x)
-        low, high = (
-            number_as("clamp", v, aval) if type(v) in (bool, int, float) else v for v in (min, max)
-        )
+        low, high = (number_as("clamp", v, aval) if type(v) in NUMBERS else v for v in (min, max))
         return CLAMP.bind(low, x, high)
     return CLAMP(min, x, max)
 
@@ -247,7 +244,7 @@ def _simplify_not(node: Any, rewriter: Any) -> Any:
 
 
 NOT = Elementwise(
-    "not",
+    "bitwise_not",
     "biu",
     lower="not",
     jvp=(None,),
@@ -260,9 +257,9 @@ def _bitwise(name: str, takes: str, opcode: str, reference: Callable[..., Any]) 
     return Elementwise(name, takes, lower=opcode, jvp=(None, None), reference=reference)
 
 
-AND = _bitwise("and", "biu", "and", np.bitwise_and)
-OR = _bitwise("or", "biu", "or", np.bitwise_or)
-XOR = _bitwise("xor", "biu", "xor", np.bitwise_xor)
+AND = _bitwise("bitwise_and", "biu", "and", np.bitwise_and)
+OR = _bitwise("bitwise_or", "biu", "or", np.bitwise_or)
+XOR = _bitwise("bitwise_xor", "biu", "xor", np.bitwise_xor)
 
 
 def bitwise_not(x: Any) -> Any:

@@ -17,6 +17,7 @@ from jato.base import dtypes
 from jato.base.errors import fail
 from jato.core.types import type_of
 from jato.ops.families import Shape
+from jato.ops.numbers import NUMBERS, number_as
 from jato.ops.reduction_family import Reduction
 from jato.ops.shapes import (
     BROADCAST_IN_DIM,
@@ -375,16 +376,11 @@ def pad(x: Any, padding_value: Any, padding_config: Any) -> Any:
     config = tuple(
         (operator.index(l), operator.index(h), operator.index(i)) for l, h, i in padding_config
     )
-    if not _is_array(padding_value) and not isinstance(padding_value, np.ndarray):
-        aval = type_of(x)
-        if type_of(padding_value).dtype != aval.dtype:
-            padding_value = aval.dtype.type(padding_value)
+    if type(padding_value) in NUMBERS:
+        padding_value = number_as("pad", padding_value, type_of(x))
     elif type_of(padding_value).ndim:
-        fail(
-            TypeError,
-            "pad",
-            f"expected padding_value to be a scalar, got {type_of(padding_value)}.",
-        )
+        found = type_of(padding_value)
+        fail(TypeError, "pad", f"expected padding_value to be a scalar, got {found}.")
     return PAD.bind(x, padding_value, padding_config=config)
 
 
