@@ -19,9 +19,78 @@ WHOLE = np.array([-(2**31), -7, -1, 0, 1, 3, 31, 32, 2**31 - 1], np.int32)
 I, J = (g.ravel() for g in np.meshgrid(WHOLE, WHOLE))
 Z = (LINE[1:-4] + 1j * LINE[3:-2]).astype(np.complex64)  # finite: beyond, JAX is not C99
 
-UNARY = ["neg", "sign", "abs", "floor", "ceil", "is_finite", "exp", "exp2", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "logistic", "sqrt", "rsqrt", "cbrt", "erf", "erfc", "erf_inv", "lgamma", "digamma", "square", "reciprocal"]
-BINARY = ["add", "sub", "mul", "div", "rem", "max", "min", "pow", "atan2", "nextafter", "eq", "ne", "lt", "le", "gt", "ge"]
-INTEGER = ["add", "sub", "mul", "div", "rem", "max", "min", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right_logical", "shift_right_arithmetic", "eq", "lt", "ge"]
+UNARY = [
+    "neg",
+    "sign",
+    "abs",
+    "floor",
+    "ceil",
+    "is_finite",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log1p",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "logistic",
+    "sqrt",
+    "rsqrt",
+    "cbrt",
+    "erf",
+    "erfc",
+    "erf_inv",
+    "lgamma",
+    "digamma",
+    "square",
+    "reciprocal",
+]
+BINARY = [
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "rem",
+    "max",
+    "min",
+    "pow",
+    "atan2",
+    "nextafter",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+]
+INTEGER = [
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "rem",
+    "max",
+    "min",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "shift_left",
+    "shift_right_logical",
+    "shift_right_arithmetic",
+    "eq",
+    "lt",
+    "ge",
+]
 
 
 def run(function, *operands):

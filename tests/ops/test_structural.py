@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-
 import jax
 import numpy as np
 import pytest
@@ -12,15 +10,8 @@ import jato
 from jato.core.types import array_type, type_of
 from jato.ops import (
     arithmetic,
-    complex_parts,
-    convert,
-    power,
     reduce,
-    rounding,
-    selection,
-    special,
     structural,
-    transcendental,
 )
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -147,15 +138,3 @@ def test_sums_over_padding_do_not_cancel():
     _, pull = jato.vjp(padded, np.float32(0))
     assert float(pull(ct)[0]) == 3.0
     assert type_of(pull(ct)[0]) == array_type((), "float32")
-
-
-MODULES = [
-    arithmetic, complex_parts, convert, power, reduce, rounding, selection, special, structural,
-    transcendental,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__)
-def test_examples(module):
-    found = doctest.testmod(module)
-    assert found.attempted and not found.failed
