@@ -33,7 +33,7 @@ def rng_for(name: str) -> np.random.Generator:
 
 def values(rng, dtype, shape, low=-3.0, high=3.0):
     dtype = np.dtype(dtype)
-    if dtype == bool:
+    if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(bool)
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
