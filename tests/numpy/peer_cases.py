@@ -687,7 +687,12 @@ def record() -> None:
             key = f"{number}_{i}"
             arrays[key] = numpy.asarray(x)
             results.append(
-                {"key": key, "dtype": str(x.dtype), "weak_type": bool(x.weak_type), "shape": x.shape}
+                {
+                    "key": key,
+                    "dtype": str(x.dtype),
+                    "weak_type": bool(x.weak_type),
+                    "shape": x.shape,
+                }
             )
         table[case] = results
     buffer = io.BytesIO()

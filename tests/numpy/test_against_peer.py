@@ -9,11 +9,11 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-import numpy
 import pytest
 
 import jato
 import jato.numpy as jnp
+import numpy
 
 _spec = importlib.util.spec_from_file_location(
     "peer_cases", Path(__file__).with_name("peer_cases.py")
@@ -52,7 +52,5 @@ def test_eager(case: str) -> None:
 @pytest.mark.parametrize("case", RESULTS)
 def test_jit(case: str) -> None:
     names = [n for n in INPUTS if n in case]
-    function = jato.jit(
-        lambda *a: peer_cases.evaluate(case, jnp, dict(zip(names, a, strict=True)))
-    )
+    function = jato.jit(lambda *a: peer_cases.evaluate(case, jnp, dict(zip(names, a, strict=True))))
     _compare(function(*[INPUTS[n] for n in names]), case)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import ml_dtypes
-import numpy as np
 import pytest
 
 import jato
 import jato.numpy as jnp
+import numpy as np
 
 INTEGERS = ["int8", "int16", "int32", "uint8", "uint16", "uint32"]
 FLOATS = ["float16", "bfloat16", "float32"]
@@ -176,14 +176,20 @@ def test_conversions() -> None:
             np.testing.assert_array_equal(wide(eager), wide(jitted))
             if source in FLOATS and target in INTEGERS:
                 info = np.iinfo(target)
-                clipped = np.clip(np.nan_to_num(x.astype("f8"), nan=0.0, posinf=2e10, neginf=-2e10), info.min, info.max)
+                clipped = np.clip(
+                    np.nan_to_num(x.astype("f8"), nan=0.0, posinf=2e10, neginf=-2e10),
+                    info.min,
+                    info.max,
+                )
                 np.testing.assert_array_equal(eager, np.trunc(clipped).astype(target))
             else:
                 with np.errstate(all="ignore"):
                     np.testing.assert_array_equal(wide(eager), wide(x.astype(_dtype(target))))
 
 
-@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "any", "all", "mean", "argmax", "argmin"])
+@pytest.mark.parametrize(
+    "name", ["sum", "prod", "max", "min", "any", "all", "mean", "argmax", "argmin"]
+)
 def test_reductions(name: str) -> None:
     for dtype in ["bool", *INTEGERS, *FLOATS]:
         for count in (1, 2, 15, 16, 17, 100):
@@ -201,9 +207,13 @@ def test_reductions(name: str) -> None:
                 tolerance = {"float16": 2e-2, "bfloat16": 5e-2, "float32": 1e-4}[dtype]
                 with np.errstate(all="ignore"):
                     rounded = np.asarray(expected).astype(got.dtype).astype("f8")
-                np.testing.assert_allclose(got.astype("f8"), rounded, rtol=tolerance, atol=tolerance)
+                np.testing.assert_allclose(
+                    got.astype("f8"), rounded, rtol=tolerance, atol=tolerance
+                )
             else:
-                np.testing.assert_allclose(got.astype("f8"), np.asarray(expected).astype("f8"), rtol=1e-6)
+                np.testing.assert_allclose(
+                    got.astype("f8"), np.asarray(expected).astype("f8"), rtol=1e-6
+                )
 
 
 def test_sizes_around_the_vector_width() -> None:

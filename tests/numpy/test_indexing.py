@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jato
 import jato.numpy as jnp
+import numpy as np
 
 SHAPES = [(7,), (3, 4), (2, 3, 5), (1, 6), (4, 1, 3)]
 
@@ -32,7 +32,7 @@ def basic_index(draw: Any, shape: tuple[int, ...]) -> Any:
     for position in range(used):
         if ellipsis_at == position:
             items.append(Ellipsis)
-            axes = axes[: position] + axes[len(axes) - (used - position) :]
+            axes = axes[:position] + axes[len(axes) - (used - position) :]
         if draw(st.booleans()) and draw(st.booleans()):
             items.append(None)
         size = axes[position]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 
 import jato
 import jato.numpy as jnp
+import numpy as np
 
 _rng = np.random.default_rng(3)
 X = _rng.standard_normal((3, 4))
@@ -125,6 +125,8 @@ def test_derivative_of_the_norm_at_zero() -> None:
 def test_vmap_over_index_arrays() -> None:
     x = jnp.arange(12.0).reshape(3, 4)
     rows = jnp.asarray([2, 0])
-    np.testing.assert_array_equal(np.asarray(jato.vmap(lambda i: x[i])(rows)), np.asarray(x)[[2, 0]])
+    np.testing.assert_array_equal(
+        np.asarray(jato.vmap(lambda i: x[i])(rows)), np.asarray(x)[[2, 0]]
+    )
     updated = jato.vmap(lambda i, v: x[0].at[i].set(v))(rows, jnp.asarray([7.0, 8.0]))
     np.testing.assert_array_equal(np.asarray(updated), [[0, 1, 7, 3], [8, 1, 2, 3]])

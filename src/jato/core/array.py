@@ -13,7 +13,6 @@ import operator
 from typing import Any
 
 import numpy as np
-
 from jato import _native
 from jato.base import dtypes
 from jato.base.errors import ConcretizationTypeError
@@ -115,7 +114,9 @@ def require_integer(x: Any, function: str, argument: str) -> int:
 
 def array_repr(x: Any) -> str:
     """Array([1., 2.], dtype=float32)"""
-    suffix = f"dtype={dtypes.as_dtype(x.dtype).name}" + (", weak_type=True)" if x.weak_type else ")")
+    suffix = f"dtype={dtypes.as_dtype(x.dtype).name}" + (
+        ", weak_type=True)" if x.weak_type else ")"
+    )
     if x.size == 0:
         return f"Array([], shape={x.shape}, {suffix}"
     if x.dtype is dtypes.key:

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from jato import _native
 from jato.base import hooks
 from jato.base.errors import (
@@ -237,14 +239,30 @@ class Tracer:
         return f"Tracer<{self.aval}> of {self.owner.describe()}"
 
 
+# what an operator of a tracer takes; sequences are named in the error of the function
+_OPERANDS = (
+    Tracer, _native.ArrayImpl, float, int, complex, np.ndarray, np.generic, list, tuple,
+)  # fmt: skip
+
+
 def install_operators(operators: dict[str, Any], methods: dict[str, Any]) -> None:
     """Gives Tracer the operators ("add" -> __add__, __radd__) and methods of arrays."""
 
     def forward(function: Any) -> Any:
-        return lambda self, other: function(self, other)
+        def method(self: Any, other: Any) -> Any:
+            if isinstance(other, _OPERANDS) or hasattr(other, "__jax_array__"):
+                return function(self, other)
+            return NotImplemented  # the other operand's reflected method may know what to do
+
+        return method
 
     def reflected(function: Any) -> Any:
-        return lambda self, other: function(other, self)
+        def method(self: Any, other: Any) -> Any:
+            if isinstance(other, _OPERANDS) or hasattr(other, "__jax_array__"):
+                return function(other, self)
+            return NotImplemented
+
+        return method
 
     binary = (
         "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift divmod"
@@ -253,9 +271,12 @@ def install_operators(operators: dict[str, Any], methods: dict[str, Any]) -> Non
         if name in operators:
             setattr(Tracer, f"__{name}__", forward(operators[name]))
             setattr(Tracer, f"__r{name}__", reflected(operators[name]))
-    for name in "eq ne lt le gt ge getitem".split():
+    for name in "eq ne lt le gt ge".split():
         if name in operators:
             setattr(Tracer, f"__{name}__", forward(operators[name]))
+    if "getitem" in operators:
+        getitem = operators["getitem"]
+        Tracer.__getitem__ = lambda self, index: getitem(self, index)  # type: ignore[attr-defined]
     for name in "neg pos abs invert".split():
         if name in operators:
             function = operators[name]

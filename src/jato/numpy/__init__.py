@@ -18,9 +18,8 @@ Names only; each is defined in one of these files.
 from __future__ import annotations
 
 import numpy as _numpy
-
-from jato.numpy import linalg as linalg
 from jato.core.array import Array as ndarray
+from jato.numpy import linalg as linalg
 from jato.numpy.contractions import (
     convolve,
     correlate,
@@ -306,8 +305,8 @@ from jato.numpy.scalar_types import (
     bool_,
     can_cast,
     cdouble,
-    complex128,
     complex64,
+    complex128,
     complex_,
     csingle,
     double,
@@ -317,10 +316,10 @@ from jato.numpy.scalar_types import (
     float64,
     float_,
     iinfo,
+    int8,
     int16,
     int32,
     int64,
-    int8,
     int_,
     isdtype,
     issubdtype,
@@ -328,11 +327,12 @@ from jato.numpy.scalar_types import (
     result_type,
     single,
     uint,
+    uint8,
     uint16,
     uint32,
     uint64,
-    uint8,
 )
+from jato.numpy.scalar_types import bool_ as bool
 from jato.numpy.searching import (
     argwhere,
     choose,
@@ -412,9 +412,9 @@ from jato.numpy.transcendental import (
     expm1,
     hypot,
     log,
-    log10,
     log1p,
     log2,
+    log10,
     logaddexp,
     logaddexp2,
     nan_to_num,
@@ -427,7 +427,6 @@ from jato.numpy.transcendental import (
     tan,
     tanh,
 )
-from jato.numpy.scalar_types import bool_ as bool
 
 # NumPy's own: constants and the classes of dtypes
 e, pi, inf, nan, euler_gamma = _numpy.e, _numpy.pi, _numpy.inf, _numpy.nan, _numpy.euler_gamma

@@ -69,7 +69,11 @@ def dot(
     """
     if not shape_of(as_operand("dot", a)) or not shape_of(as_operand("dot", b, 1)):
         product = _multiply("dot", a, b)
-        return product if preferred_element_type is None else as_type(product, canonicalize(preferred_element_type))
+        return (
+            product
+            if preferred_element_type is None
+            else as_type(product, canonicalize(preferred_element_type))
+        )
     a, b = promote_dtypes("dot", a, b)
     i = len(a.shape) - 1
     j = builtins.max(len(b.shape) - 2, 0)
@@ -211,7 +215,13 @@ def _vector_product(function: str, x1: Any, x2: Any, axis: int, preferred: Any) 
 
 @public(static=(*_STATIC, "axis"))
 def vecdot(
-    x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    axis: int = -1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
 ) -> Any:
     """The dot product of vectors along an axis, the first conjugated; other axes broadcast.
 
@@ -232,7 +242,9 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     """
     x1, x2 = promote_dtypes("matvec", x1, x2)
     if len(x1.shape) < 2 or not x2.shape:
-        raise ValueError(f"matvec: expected a matrix and a vector, got shapes {x1.shape} and {x2.shape}")
+        raise ValueError(
+            f"matvec: expected a matrix and a vector, got shapes {x1.shape} and {x2.shape}"
+        )
     column = structural.reshape(x2, (*x2.shape, 1))
     product = _matmul("matvec", x1, column, None)
     return structural.reshape(product, product.shape[:-1])
@@ -248,7 +260,9 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     """
     x1, x2 = promote_dtypes("vecmat", x1, x2)
     if len(x2.shape) < 2 or not x1.shape:
-        raise ValueError(f"vecmat: expected a vector and a matrix, got shapes {x1.shape} and {x2.shape}")
+        raise ValueError(
+            f"vecmat: expected a vector and a matrix, got shapes {x1.shape} and {x2.shape}"
+        )
     row = structural.reshape(_conjugated(x1), (*x1.shape[:-1], 1, x1.shape[-1]))
     product = _matmul("vecmat", row, x2, None)
     return structural.reshape(product, (*product.shape[:-2], product.shape[-1]))
@@ -276,7 +290,9 @@ def tensordot(
     if hasattr(axes, "__index__"):
         n = axes.__index__()
         if not 0 <= n <= builtins.min(len(a.shape), len(b.shape)):
-            raise TypeError(f"tensordot: argument 'axes' is {n}, but ranks are {len(a.shape)} and {len(b.shape)}")
+            raise TypeError(
+                f"tensordot: argument 'axes' is {n}, but ranks are {len(a.shape)} and {len(b.shape)}"
+            )
         left = tuple(range(len(a.shape) - n, len(a.shape)))
         right = tuple(range(n))
     else:
@@ -335,7 +351,9 @@ def cross(
             part = structural.slice(x, (0,) * (len(x.shape) - 1) + (i,), limits)
             part = structural.reshape(part, x.shape[:-1])
             rank = len(batch)
-            result.append(structural.broadcast_in_dim(part, batch, tuple(range(rank - len(part.shape), rank))))
+            result.append(
+                structural.broadcast_in_dim(part, batch, tuple(range(rank - len(part.shape), rank)))
+            )
         return result
 
     u, v = parts(a), parts(b)
@@ -349,7 +367,9 @@ def cross(
         difference(u[2], v[0], u[0], v[2]),
         difference(u[0], v[1], u[1], v[0]),
     ]
-    stacked = structural.concatenate([structural.reshape(c, (*batch, 1)) for c in columns], len(batch))
+    stacked = structural.concatenate(
+        [structural.reshape(c, (*batch, 1)) for c in columns], len(batch)
+    )
     return moveaxis(stacked, -1, axisc)
 
 
@@ -436,9 +456,11 @@ def _einsum_plan(subscripts: str, shapes: tuple[tuple[int, ...], ...], optimize:
             path: Any = [tuple(range(len(shapes)))]
         else:
             kind = "auto" if optimize is True else optimize
-            path = [tuple(range(len(shapes)))] if kind is False else opt_einsum.contract_path(
-                subscripts, *map(_Shaped, shapes), optimize=kind
-            )[0]
+            path = (
+                [tuple(range(len(shapes)))]
+                if kind is False
+                else opt_einsum.contract_path(subscripts, *map(_Shaped, shapes), optimize=kind)[0]
+            )
         found = (terms, output, [tuple(p) for p in path])
         if len(_einsum_plans) > 1024:
             _einsum_plans.clear()
@@ -452,18 +474,26 @@ def _check_einsum(subscripts: str, terms: list[str], output: str, shapes: Any) -
         raise ValueError(f"einsum: {subscripts!r} names {len(terms)} operands, got {len(shapes)}")
     for term, shape in zip(terms, shapes, strict=True):
         if len(term) != len(shape):
-            raise ValueError(f"einsum: {subscripts!r} names {len(term)} axes ({term}) for shape {shape}")
+            raise ValueError(
+                f"einsum: {subscripts!r} names {len(term)} axes ({term}) for shape {shape}"
+            )
         for name, size in zip(term, shape, strict=True):
             if sizes.setdefault(name, size) != size and 1 not in (size, sizes[name]):
-                raise ValueError(f"einsum: index {name!r} of {subscripts!r} has sizes {sizes[name]} and {size}")
+                raise ValueError(
+                    f"einsum: index {name!r} of {subscripts!r} has sizes {sizes[name]} and {size}"
+                )
             sizes[name] = builtins.max(size, sizes[name]) if size != 0 else 0
     for name in output:
         if name not in sizes:
-            raise ValueError(f"einsum: output index {name!r} of {subscripts!r} is not in the inputs")
+            raise ValueError(
+                f"einsum: output index {name!r} of {subscripts!r} is not in the inputs"
+            )
 
 
 @public(static=("subscripts", "optimize", "preferred_element_type"))
-def _einsum(operands: tuple[Any, ...], subscripts: str, optimize: Any, preferred_element_type: Any) -> Any:
+def _einsum(
+    operands: tuple[Any, ...], subscripts: str, optimize: Any, preferred_element_type: Any
+) -> Any:
     arrays = promote_dtypes("einsum", *operands)
     shapes = tuple(x.shape for x in arrays)
     terms, output, path = _einsum_plan(subscripts, shapes, optimize)
@@ -521,8 +551,10 @@ def _diagonal(x: Any, term: str) -> tuple[Any, str]:
         flat = structural.reshape(x, (*batch, n * n))
         limits = (*batch, n * n)
         rank = len(batch)
-        x = structural.slice(flat, (0,) * (rank + 1), limits, (1,) * rank + (n + 1,)) if n else (
-            structural.reshape(flat, (*batch, 0))
+        x = (
+            structural.slice(flat, (0,) * (rank + 1), limits, (1,) * rank + (n + 1,))
+            if n
+            else (structural.reshape(flat, (*batch, 0)))
         )
         term = "".join(c for k, c in enumerate(term) if k not in (i, j)) + name
     return x, term
@@ -538,7 +570,9 @@ def _sum_out(item: tuple[Any, str], needed: set[str]) -> tuple[Any, str]:
     return structural.reduce_sum(x, gone), "".join(n for n in term if n in needed)
 
 
-def _pair(left: tuple[Any, str], right: tuple[Any, str], needed: set[str], preferred: Any) -> tuple[Any, str]:
+def _pair(
+    left: tuple[Any, str], right: tuple[Any, str], needed: set[str], preferred: Any
+) -> tuple[Any, str]:
     """The product of two operands, summed over what nobody needs any more."""
     (x, a), (y, b) = left, right
     x, a = _sum_out((x, a), needed | set(b))
@@ -550,7 +584,11 @@ def _pair(left: tuple[Any, str], right: tuple[Any, str], needed: set[str], prefe
         (tuple(map(a.index, inner_names)), tuple(map(b.index, inner_names))),
         (tuple(map(a.index, batch)), tuple(map(b.index, batch))),
     )
-    term = "".join(batch) + "".join(n for n in a if n not in shared) + "".join(n for n in b if n not in shared)
+    term = (
+        "".join(batch)
+        + "".join(n for n in a if n not in shared)
+        + "".join(n for n in b if n not in shared)
+    )
     if not inner_names:
         return _outer_pair(x, a, y, b, term), term
     return _dot_general(x, y, *numbers, preferred), term
@@ -574,7 +612,9 @@ def _outer_pair(x: Any, a: str, y: Any, b: str, term: str) -> Any:
 
 def _convolve(function: str, a: Any, v: Any, mode: str, preferred: Any, flip: bool) -> Any:
     if mode not in ("full", "same", "valid"):
-        raise ValueError(f"{function}: argument 'mode' must be 'full', 'same' or 'valid', got {mode!r}")
+        raise ValueError(
+            f"{function}: argument 'mode' must be 'full', 'same' or 'valid', got {mode!r}"
+        )
     a, v = promote_dtypes(function, a, v, inexact=True)
     for name, x in (("a", a), ("v", v)):
         if len(x.shape) != 1:
@@ -623,7 +663,12 @@ def convolve(
 
 @public(static=(*_STATIC, "mode"))
 def correlate(
-    a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None
+    a: Any,
+    v: Any,
+    mode: str = "valid",
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
 ) -> Any:
     """The cross-correlation of two vectors, in floats; v is conjugated.
 
@@ -634,5 +679,3 @@ def correlate(
     Array([3., 5.], dtype=float32)
     """
     return _convolve("correlate", a, v, mode, preferred_element_type, False)
-
-

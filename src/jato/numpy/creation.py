@@ -11,7 +11,6 @@ import math
 from typing import Any
 
 import numpy as np
-
 from jato import _native
 from jato.base import dtypes
 from jato.base.dtypes import (
@@ -49,6 +48,7 @@ from jato.numpy.promote import (
 )
 from jato.numpy.reductions import as_type
 from jato.ops import elementwise, structural
+from jato.parallel.devices import device_put
 
 _NUMBERS = (bool, int, float, complex)
 
@@ -117,7 +117,11 @@ def _from_sequence(x: Any, dtype: Any) -> Any:
         raise ValueError(f"array: argument 'object' is not rectangular: {error}") from None
     if host.dtype.kind in "iu" and is_integer(dtype):
         info = np.iinfo(dtype)
-        if host.size and _python_leaves(x) and not (info.min <= host.min() and host.max() <= info.max):
+        if (
+            host.size
+            and _python_leaves(x)
+            and not (info.min <= host.min() and host.max() <= info.max)
+        ):
             raise OverflowError(f"array: Python integers out of bounds for {dtype}")
     return from_host(host, dtype)
 
@@ -127,7 +131,9 @@ def _from_buffer(x: Any, dtype: Any) -> Any:
         host = np.asarray(x) if hasattr(x, "__array__") else np.asarray(memoryview(x))
         return from_host(host, dtype)
     if hasattr(x, "__dlpack__"):
-        return as_type(_native.from_dlpack(x), dtype) if dtype is not None else _native.from_dlpack(x)
+        return (
+            as_type(_native.from_dlpack(x), dtype) if dtype is not None else _native.from_dlpack(x)
+        )
     raise TypeError(
         f"array: argument 'object' of type {type(x).__name__} is not a number, an array or a "
         "sequence of them"
@@ -151,6 +157,8 @@ def _convert(x: Any, dtype: Any, copy: bool) -> Any:
         return from_host(x, dtype)
     if isinstance(x, (list, tuple)):
         return _from_sequence(x, dtype)
+    if isinstance(x, range):
+        return _from_sequence(list(x), dtype)
     convert_itself = getattr(x, "__jax_array__", None)
     if convert_itself is not None:
         return _convert(convert_itself(), dtype, copy)
@@ -230,16 +238,8 @@ def asarray(
     return _placed(result, device)
 
 
-_place: list[Any] = []
-
-
-def set_placement(function: Any) -> None:
-    """Gives the function that moves an array to a device (array, device) -> array."""
-    _place[:] = [function]
-
-
 def _placed(x: Any, device: Any) -> Any:
-    return x if device is None or not _place else _place[0](x, device)
+    return x if device is None else device_put(x, device)
 
 
 def copy(a: Any, order: str | None = None) -> Any:
@@ -256,7 +256,11 @@ def copy(a: Any, order: str | None = None) -> Any:
 def _astype(x: Any, dtype: Any) -> Any:
     dtype = canonicalize(dtype)
     if is_complex(dtype_of(x)) and not is_complex(dtype):
-        x = elementwise.real(x) if dtype != np.bool_ else elementwise.ne(x, np.zeros((), dtype_of(x))[()])
+        x = (
+            elementwise.real(x)
+            if dtype != np.bool_
+            else elementwise.ne(x, np.zeros((), dtype_of(x))[()])
+        )
     return as_type(x, dtype)
 
 
@@ -364,7 +368,9 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     >>> jnp.zeros(2)
     Array([0., 0.], dtype=float32)
     """
-    return _placed(_filled_static(normalize_shape("zeros", shape), 0, _default_float(dtype)), device)
+    return _placed(
+        _filled_static(normalize_shape("zeros", shape), 0, _default_float(dtype)), device
+    )
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
@@ -421,7 +427,9 @@ def _like(function: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, Any, bool
     return sizes, target, dtype is None and bool(getattr(a, "weak_type", False))
 
 
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def zeros_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
     """Zeros of the shape and dtype of `a`.
 
     >>> import jato.numpy as jnp
@@ -432,7 +440,9 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
     return _placed(_filled_static(sizes, 0, target), device)
 
 
-def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def ones_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
     """Ones of the shape and dtype of `a`.
 
     >>> import jato.numpy as jnp
@@ -444,7 +454,12 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
 
 
 def empty_like(
-    prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+    prototype: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """The same as `zeros_like`.
 
@@ -516,7 +531,9 @@ def _range_value(x: Any, argument: str) -> Any:
     if type(x) in (int, float):
         return x
     if isinstance(x, Tracer):
-        x = require_concrete(x, "arange", argument, "Its value decides the result's shape; mark it static.")
+        x = require_concrete(
+            x, "arange", argument, "Its value decides the result's shape; mark it static."
+        )
     host = np.asarray(x)
     if host.ndim:
         raise TypeError(f"arange: argument '{argument}' must be a number, got shape {host.shape}")
@@ -597,7 +614,10 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
     start, stop = promote_dtypes("linspace", start, stop, inexact=True)
     target = float_of(dtype_of(start))
     shape = np.broadcast_shapes(start.shape, stop.shape)
-    start, stop = broadcast_to(as_type(start, target), shape), broadcast_to(as_type(stop, target), shape)
+    start, stop = (
+        broadcast_to(as_type(start, target), shape),
+        broadcast_to(as_type(stop, target), shape),
+    )
     axis = normalize_axis("linspace", axis, len(shape) + 1)
     intervals = num - 1 if endpoint else num
     real = np.finfo(target).dtype if is_complex(target) else target
@@ -674,7 +694,9 @@ def linspace(
 
 
 @public(static=("num", "endpoint", "dtype", "axis"))
-def _logspace(start: Any, stop: Any, num: int, endpoint: bool, base: Any, dtype: Any, axis: int) -> Any:
+def _logspace(
+    start: Any, stop: Any, num: int, endpoint: bool, base: Any, dtype: Any, axis: int
+) -> Any:
     work = float_of(join_types(*(as_array("logspace", v) for v in (start, stop, base)))[0])
     values, _ = _linspace(start, stop, num, endpoint, work, axis)
     base = as_type(as_array("logspace", base), work)
@@ -701,7 +723,13 @@ def logspace(
     """
     dtype = None if dtype is None else canonicalize(dtype)
     return _logspace(
-        _listed(start), _listed(stop), _known_count("logspace", num), bool(endpoint), base, dtype, axis
+        _listed(start),
+        _listed(stop),
+        _known_count("logspace", num),
+        bool(endpoint),
+        base,
+        dtype,
+        axis,
     )
 
 
@@ -719,7 +747,9 @@ def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis
     # the ends are met exactly
     index = structural.broadcasted_iota(np.int32, full_shape, 0)
     if num:
-        result = elementwise.select_n(elementwise.eq(index, np.int32(0)), result, broadcast(start, full_shape))
+        result = elementwise.select_n(
+            elementwise.eq(index, np.int32(0)), result, broadcast(start, full_shape)
+        )
     if endpoint and num > 1:
         last = elementwise.eq(index, np.int32(num - 1))
         result = elementwise.select_n(last, result, broadcast(stop, full_shape))
@@ -883,7 +913,9 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
         raise ValueError(f"diagonal: argument 'a' must have rank 2 or more, got shape {a.shape}")
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     *batch, rows, columns = a.shape
-    size = builtins.max(0, builtins.min(rows + builtins.min(offset, 0), columns - builtins.max(offset, 0)))
+    size = builtins.max(
+        0, builtins.min(rows + builtins.min(offset, 0), columns - builtins.max(offset, 0))
+    )
     if size == 0:
         return structural.full((*batch, 0), 0, dtype_of(a))
     begin = offset if offset >= 0 else -offset * columns
@@ -909,7 +941,9 @@ def diag(v: Any, k: int = 0) -> Any:
     if len(v.shape) != 1:
         raise ValueError(f"diag: argument 'v' must have rank 1 or 2, got shape {v.shape}")
     size = v.shape[0] + builtins.abs(k)
-    padded = structural.pad(v, np.zeros((), dtype_of(v))[()], [(builtins.max(k, 0), builtins.max(-k, 0), 0)])
+    padded = structural.pad(
+        v, np.zeros((), dtype_of(v))[()], [(builtins.max(k, 0), builtins.max(-k, 0), 0)]
+    )
     row = structural.broadcasted_iota(np.int32, (size, size), 0)
     column = structural.broadcasted_iota(np.int32, (size, size), 1)
     on = elementwise.eq(elementwise.add(row, np.int32(k)), column)
@@ -965,7 +999,9 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
         raise ValueError(f"vander: argument 'N' must not be negative, got {count}")
     powers: list[Any] = []
     for i in range(count):
-        powers.append(structural.full(x.shape, 1, dtype_of(x)) if i == 0 else elementwise.mul(powers[-1], x))
+        powers.append(
+            structural.full(x.shape, 1, dtype_of(x)) if i == 0 else elementwise.mul(powers[-1], x)
+        )
     if not powers:
         return structural.full((x.shape[0], 0), 0, dtype_of(x))
     return stack(powers if increasing else powers[::-1], 1)
@@ -1091,7 +1127,10 @@ class _Concatenator:
             numbers = [int(n) for n in text.split(",")]
         except ValueError:
             raise ValueError(f"{self._name}: unknown directive {text!r}") from None
-        return tuple([*numbers, axis, rank, column_at][i] if i < len(numbers) else (axis, rank, column_at)[i] for i in range(3))  # type: ignore[return-value]
+        return tuple(
+            [*numbers, axis, rank, column_at][i] if i < len(numbers) else (axis, rank, column_at)[i]
+            for i in range(3)
+        )  # type: ignore[return-value]
 
     def _part(self, item: Any, rank: int, column_at: int) -> Any:
         x = _axis_range(self._name, item) if isinstance(item, slice) else asarray(item)
@@ -1109,4 +1148,3 @@ class _Concatenator:
 
 r_ = _Concatenator("r_", False)
 c_ = _Concatenator("c_", True)
-

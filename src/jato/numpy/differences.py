@@ -7,7 +7,6 @@ import math
 from typing import Any
 
 import numpy as np
-
 from jato.base.dtypes import is_bool, is_floating, is_integer
 from jato.jit.eager import public
 from jato.numpy.elementwise import select_where
@@ -60,7 +59,10 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         a = concatenate(parts + ([ends[-1]] if append is not None else []), axis)
     for _ in range(n):
         size = a.shape[axis]
-        high, low = _part(a, axis, builtins.min(1, size), size), _part(a, axis, 0, builtins.max(size - 1, 0))
+        high, low = (
+            _part(a, axis, builtins.min(1, size), size),
+            _part(a, axis, 0, builtins.max(size - 1, 0)),
+        )
         a = elementwise.ne(high, low) if is_bool(dtype_of(a)) else elementwise.sub(high, low)
     return a
 
@@ -100,12 +102,18 @@ def _gradient(f: Any, spacing: Any, axis: int) -> Any:
     size = f.shape[axis]
     if size < 2:
         raise ValueError(f"gradient: axis {axis} has size {size}; at least 2 elements are needed")
-    left, middle, right = _part(f, axis, 0, size - 2), _part(f, axis, 1, size - 1), _part(f, axis, 2, size)
+    left, middle, right = (
+        _part(f, axis, 0, size - 2),
+        _part(f, axis, 1, size - 1),
+        _part(f, axis, 2, size),
+    )
     first = elementwise.sub(_part(f, axis, 1, 2), _part(f, axis, 0, 1))
     last = elementwise.sub(_part(f, axis, size - 1, size), _part(f, axis, size - 2, size - 1))
     if not spacing.shape:
         inner = elementwise.div(elementwise.sub(right, left), elementwise.mul(spacing, 2))
-        return structural.concatenate([elementwise.div(first, spacing), inner, elementwise.div(last, spacing)], axis)
+        return structural.concatenate(
+            [elementwise.div(first, spacing), inner, elementwise.div(last, spacing)], axis
+        )
     steps = diff(spacing)
     spread = lambda v, like: structural.broadcast_in_dim(v, like.shape, (axis,))  # noqa: E731
     h1 = spread(_part(steps, 0, 0, size - 2), middle)
@@ -173,7 +181,9 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
         shape = np.broadcast_shapes(pairs.shape, step.shape)
         pairs, step = broadcast(pairs, shape), broadcast(step, shape)
     half = np.asarray(0.5, dtype_of(pairs))[()]
-    return elementwise.mul(structural.reduce_sum(elementwise.mul(pairs, step), (len(pairs.shape) - 1,)), half)
+    return elementwise.mul(
+        structural.reduce_sum(elementwise.mul(pairs, step), (len(pairs.shape) - 1,)), half
+    )
 
 
 @public(static=("axis",))
@@ -195,7 +205,9 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     axis = normalize_axis("unwrap", axis, len(p.shape))
     period = cast(as_array("unwrap", period), dtype)
     two = np.asarray(2, dtype)[()]
-    half = elementwise.floor_divide(period, two) if is_integer(dtype) else elementwise.div(period, two)
+    half = (
+        elementwise.floor_divide(period, two) if is_integer(dtype) else elementwise.div(period, two)
+    )
     steps = diff(p, axis=axis)
     shifted = elementwise.sub(elementwise.remainder(elementwise.add(steps, half), period), half)
     at_edge = elementwise.bitwise_and(

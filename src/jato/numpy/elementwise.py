@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from jato.base import dtypes
 from jato.base.dtypes import is_bool, is_complex, is_floating, is_integer, is_unsigned
 from jato.jit.eager import public
@@ -680,7 +679,9 @@ def _signed_inf(name: str, value: float) -> Any:
         dtype = dtype_of(x)
         if is_complex(dtype):
             raise ValueError(f"{name}: not defined for complex numbers")
-        return elementwise.eq(x, _number(x, value)) if is_floating(dtype) else _constant_like(x, False)
+        return (
+            elementwise.eq(x, _number(x, value)) if is_floating(dtype) else _constant_like(x, False)
+        )
 
     return test
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
-
 from jato.numpy import elementwise, reductions, transcendental
 from jato.numpy.creation import asarray
 from jato.numpy.indexing import IndexUpdateRef
@@ -82,7 +81,9 @@ def vectorize(
 
         inputs = [()] * len(arrays) if terms is None else terms[0]
         if len(inputs) != len(arrays):
-            raise TypeError(f"vectorize: signature {signature!r} is for {len(inputs)} arguments, got {len(arrays)}")
+            raise TypeError(
+                f"vectorize: signature {signature!r} is for {len(inputs)} arguments, got {len(arrays)}"
+            )
         sizes: dict[str, int] = {}
         leading = _check_core(arrays, inputs, sizes, "argument")
 
@@ -91,10 +92,14 @@ def vectorize(
                 return out
             outs = list(out) if isinstance(out, (tuple, list)) else [out]
             if len(outs) != len(terms[1]):
-                raise TypeError(f"vectorize: {signature!r} promises {len(terms[1])} results, got {len(outs)}")
+                raise TypeError(
+                    f"vectorize: {signature!r} promises {len(terms[1])} results, got {len(outs)}"
+                )
             for i, (x, term) in enumerate(zip(outs, terms[1], strict=True)):
                 if len(np.shape(x)) != len(term):
-                    raise ValueError(f"vectorize: result {i} has shape {np.shape(x)}, {signature!r} promises {term}")
+                    raise ValueError(
+                        f"vectorize: result {i} has shape {np.shape(x)}, {signature!r} promises {term}"
+                    )
                 _check_core([x], [term], sizes, "result")
             return out
 
@@ -123,7 +128,9 @@ def _mapped(core: Callable[..., Any], arrays: list[Any], leading: list[tuple[int
     return function(*prepared)
 
 
-def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
+) -> Any:
     """`func1d` applied to every vector along an axis.
 
     >>> import jato.numpy as jnp
@@ -155,7 +162,9 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
         if len(result.shape) == len(a.shape) - 1:
             result = expand_dims(result, axis)
         if len(result.shape) != len(a.shape):
-            raise ValueError("apply_over_axes: function is not returning an array of the right rank")
+            raise ValueError(
+                "apply_over_axes: function is not returning an array of the right rank"
+            )
         a = result
     return a
 
@@ -165,7 +174,11 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
 
 class _UfuncMeta(type):
     def __instancecheck__(cls, instance: Any) -> bool:
-        return hasattr(instance, "nin") and hasattr(instance, "reduce") and not isinstance(instance, np.ufunc)
+        return (
+            hasattr(instance, "nin")
+            and hasattr(instance, "reduce")
+            and not isinstance(instance, np.ufunc)
+        )
 
 
 class ufunc(metaclass=_UfuncMeta):  # noqa: N801
@@ -198,7 +211,15 @@ def _pairwise(function: Any, a: Any, axis: int) -> Any:
 class _Methods:
     """reduce, accumulate, reduceat, outer and at of one function of two arguments."""
 
-    def __init__(self, function: Any, name: str, identity: Any, reducer: Any, accumulator: Any, update: str | None):
+    def __init__(
+        self,
+        function: Any,
+        name: str,
+        identity: Any,
+        reducer: Any,
+        accumulator: Any,
+        update: str | None,
+    ):
         self.function = function
         self.name = name
         self.identity = identity
@@ -246,7 +267,9 @@ class _Methods:
             results.append(self.function(results[-1], rows[i]))
         return moveaxis(stack(results), 0, axis) if results else a
 
-    def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
+    def reduceat(
+        self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
+    ) -> Any:
         a = asarray(a, dtype=dtype)
         axis = normalize_axis(self.name, axis, a.ndim)
         starts = [int(i) for i in np.asarray(indices)]

@@ -7,7 +7,6 @@ import math
 from typing import Any
 
 import numpy as np
-
 from jato.base.dtypes import canonicalize, is_bool, is_integer
 from jato.base.errors import ConcretizationTypeError
 from jato.core.array import concrete, from_host, require_integer
@@ -97,7 +96,9 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     """
     shape = as_array("diag_indices_from", arr).shape
     if len(shape) < 2 or len(set(shape)) != 1:
-        raise ValueError(f"diag_indices_from: all sizes must be equal and rank at least 2, got {shape}")
+        raise ValueError(
+            f"diag_indices_from: all sizes must be equal and rank at least 2, got {shape}"
+        )
     return diag_indices(shape[0], len(shape))
 
 
@@ -161,7 +162,9 @@ def _positions(function: str, obj: Any, size: int) -> np.ndarray[Any, Any]:
     return host
 
 
-def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Any:
+def delete(
+    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
+) -> Any:
     """The array without the elements, or sub-arrays along `axis`, at the indices `obj`.
 
     obj: integer, slice, mask or array of integers.  Traced integers are possible with
@@ -191,7 +194,9 @@ def _delete_traced(arr: Any, obj: Any, axis: int) -> Any:
     arr, obj = as_array("delete", arr), as_array("delete", obj)
     size, dtype = arr.shape[axis], dtype_of(obj)
     obj = structural.reshape(obj, (math.prod(obj.shape),))
-    obj = select_where(elementwise.lt(obj, dtype.type(0)), elementwise.add(obj, dtype.type(size)), obj)
+    obj = select_where(
+        elementwise.lt(obj, dtype.type(0)), elementwise.add(obj, dtype.type(size)), obj
+    )
     count = obj.shape[0]
     # kept position j skips all deleted ones before it: add one for each, in ascending order
     gone = argsort(obj)
@@ -200,7 +205,8 @@ def _delete_traced(arr: Any, obj: Any, axis: int) -> Any:
     place = structural.iota(dtype, size - count)
     wide = (size - count, count)
     passed = elementwise.ge(
-        structural.broadcast_in_dim(place, wide, (0,)), structural.broadcast_in_dim(shifted, wide, (1,))
+        structural.broadcast_in_dim(place, wide, (0,)),
+        structural.broadcast_in_dim(shifted, wide, (1,)),
     )
     skip = structural.reduce_sum(select_where(passed, dtype.type(1), dtype.type(0)), (1,))
     return take(arr, elementwise.add(place, skip), axis, mode="clip")
@@ -222,12 +228,18 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     scalar = places.ndim == 0
     places = places.reshape(-1)
     if places.size and (places.min() < -size or places.max() > size):
-        raise IndexError(f"insert: indices {places} are out of bounds for axis {axis} with size {size}")
+        raise IndexError(
+            f"insert: indices {places} are out of bounds for axis {axis} with size {size}"
+        )
     places = np.where(places < 0, places + size, places)
     count = places.size
     if count == 1:
         # one place takes all values
-        count = values.shape[axis] if len(values.shape) == len(arr.shape) and not (scalar and len(values.shape) == 0) else 1
+        count = (
+            values.shape[axis]
+            if len(values.shape) == len(arr.shape) and not (scalar and len(values.shape) == 0)
+            else 1
+        )
         if scalar and len(values.shape) >= 1:
             values = _front_to(values, axis, len(arr.shape))
             count = values.shape[axis]
@@ -276,7 +288,9 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
            [0., 5.]], dtype=float32)
     """
     if inplace:
-        raise NotImplementedError("fill_diagonal: arrays are immutable; pass inplace=False and use the result")
+        raise NotImplementedError(
+            "fill_diagonal: arrays are immutable; pass inplace=False and use the result"
+        )
     if wrap:
         raise NotImplementedError("fill_diagonal: argument 'wrap' is not supported")
     return _fill_diagonal(a, val)

@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
 from jato.base import dtypes
 from jato.base.caches import MISSING, LruCache
 from jato.base.errors import NonConcreteBooleanIndexError, ShapeMismatchError
@@ -360,9 +359,7 @@ def _array_shape(arrays: tuple[Any, ...]) -> tuple[int, ...]:
     try:
         return common_shape("indexing", [a.shape for a in arrays])
     except ShapeMismatchError as error:
-        raise IndexError(
-            f"index arrays could not be broadcast together: {error}"
-        ) from None
+        raise IndexError(f"index arrays could not be broadcast together: {error}") from None
 
 
 def result_shape(index: Index, arrays: tuple[Any, ...]) -> tuple[int, ...]:
@@ -399,7 +396,9 @@ def _is_window(index: Index) -> bool:
 def _is_strided(index: Index) -> bool:
     return builtins.any(
         s is not None and (n != whole or step not in (1, -1))
-        for s, n, whole, step in zip(index.starts, index.sizes, index.shape, index.steps, strict=True)
+        for s, n, whole, step in zip(
+            index.starts, index.sizes, index.shape, index.steps, strict=True
+        )
     )
 
 
@@ -510,7 +509,9 @@ def _index_vectors(index: Index, arrays: tuple[Any, ...], wrap: bool) -> Any:
 def _wrapped(array: Any, size: int) -> Any:
     if isinstance(array, np.ndarray):
         if array.size and array.min() < 0:
-            return np.where(array < 0, array + size, array).astype(np.int32 if array.itemsize < 4 else array.dtype)
+            return np.where(array < 0, array + size, array).astype(
+                np.int32 if array.itemsize < 4 else array.dtype
+            )
         return array
     return _from_end(array, size)
 
@@ -612,14 +613,18 @@ def read(
 
 def _require_no_elements(shape: tuple[int, ...], index: Index) -> None:
     if math.prod(shape):
-        raise IndexError(f"index is out of bounds for an axis of size 0 of an array of shape {index.shape}")
+        raise IndexError(
+            f"index is out of bounds for an axis of size 0 of an array of shape {index.shape}"
+        )
 
 
 def _modulo(index: Index, starts: tuple[Any, ...], arrays: tuple[Any, ...]) -> tuple[Any, Any]:
     """Indices reduced into the bounds (mode "wrap")."""
     sizes = [index.shape[a] for a, s in enumerate(index.starts) if s is None]
     wrapped = tuple(_mod(s, n) for s, n in zip(starts, sizes, strict=True))
-    return wrapped, tuple(_mod(a, index.shape[i]) for i, a in zip(index.arrays, arrays, strict=True))
+    return wrapped, tuple(
+        _mod(a, index.shape[i]) for i, a in zip(index.arrays, arrays, strict=True)
+    )
 
 
 def _mod(value: Any, size: int) -> Any:
@@ -713,7 +718,9 @@ def _write_back(x: Any, cut: Any, index: Index) -> Any:
     for (first, limit, stride), whole in zip(rows, x.shape, strict=True):
         config.append((first, whole - limit, stride - 1))
     spread = structural.pad(cut, np.zeros((), dtype_of(cut))[()], config)
-    mask = structural.pad(structural.full(cut.shape, True, np.dtype("bool")), np.bool_(False), config)
+    mask = structural.pad(
+        structural.full(cut.shape, True, np.dtype("bool")), np.bool_(False), config
+    )
     return elementwise.select_n(mask, x, spread)
 
 
@@ -747,7 +754,9 @@ def write(
         turned = structural.rev(window, backward) if backward else window
         target, _ = _gathered_shape(index, arrays)
         updates = structural.reshape(y, target)
-        flat = _scatter(_without_points(turned, index), updates, index, arrays, operation, mode, unique, ordered)
+        flat = _scatter(
+            _without_points(turned, index), updates, index, arrays, operation, mode, unique, ordered
+        )
         updated = structural.reshape(flat, window.shape)
         updated = structural.rev(updated, backward) if backward else updated
     else:
@@ -798,7 +807,9 @@ _write = public(static=_WRITE_STATIC)(write)
 def _write_masked(x: Any, mask: Any, y: Any, operation: str) -> Any:
     """x.at[mask].op(number), for a mask whose values need not be known."""
     extra = len(x.shape) - len(mask.shape)
-    mask = structural.broadcast_in_dim(mask, x.shape, tuple(range(len(mask.shape)))) if extra else mask
+    mask = (
+        structural.broadcast_in_dim(mask, x.shape, tuple(range(len(mask.shape)))) if extra else mask
+    )
     y = _as_update(y, x, ())
     return select_where(mask, _COMBINE[operation](x, broadcast(y, x.shape)), x)
 
@@ -870,7 +881,7 @@ class IndexUpdateRef:
         options.pop("wrap_negative_indices", None)
         if options:
             raise TypeError(f"x.at[index].{operation}: unexpected arguments {sorted(options)}")
-        if isinstance(values, (list, tuple)):
+        if isinstance(values, (list, tuple, str)) or values is None:
             raise TypeError(
                 f"x.at[index].{operation} requires an array or a number, got {type(values).__name__}. "
                 "Convert it with jato.numpy.asarray."
@@ -941,7 +952,9 @@ class IndexUpdateRef:
 
 @public()
 def elementwise_negative(x: Any) -> Any:
-    return elementwise.neg(as_array("subtract", x)) if not isinstance(x, (int, float, complex)) else -x
+    return (
+        elementwise.neg(as_array("subtract", x)) if not isinstance(x, (int, float, complex)) else -x
+    )
 
 
 @public()
@@ -1002,7 +1015,9 @@ def take(
     if not (dtypes.is_integer(dtype_of(indices))):
         raise ValueError(f"take: indices must have an integer type, got {dtype_of(indices)}")
     if mode == "raise":
-        raise NotImplementedError("take: mode 'raise' cannot be checked in compiled code; use 'fill'")
+        raise NotImplementedError(
+            "take: mode 'raise' cannot be checked in compiled code; use 'fill'"
+        )
     if fill_value is not None:
         fill_value = np.asarray(fill_value).item()
     return _take(
@@ -1024,7 +1039,10 @@ def _take(
     wrap = mode != "clip"
     if not wrap and starts:
         # without counting from the end: negative indices are clipped to 0
-        starts = tuple(elementwise.max(s, dtype_of(s).type(0)) if hasattr(s, "aval") else builtins.max(s, 0) for s in starts)
+        starts = tuple(
+            elementwise.max(s, dtype_of(s).type(0)) if hasattr(s, "aval") else builtins.max(s, 0)
+            for s in starts
+        )
     return read(a, starts, arrays, structure, mode, fill_value, unique, ordered, wrap)
 
 
@@ -1069,9 +1087,12 @@ def take_along_axis(
         )
     axis = _checked_axis("take_along_axis", axis, rank)
     others = [i for i in range(rank) if i != axis]
-    common = common_shape(
-        "take_along_axis", [tuple(x.shape[i] for i in others) for x in (arr, indices)]
-    ) if others else ()
+    common = (
+        common_shape("take_along_axis", [tuple(x.shape[i] for i in others) for x in (arr, indices)])
+        if others
+        else ()
+    )
+
     def widened(x: Any) -> tuple[int, ...]:
         sizes = list(common)
         sizes.insert(axis, x.shape[axis])
@@ -1082,9 +1103,7 @@ def take_along_axis(
         return structural.full(indices.shape, 0, dtype_of(arr))
     if wrap_negative_indices:
         indices = _wrapped(indices, arr.shape[axis])
-    numbers = indexing.GatherDimensionNumbers(
-        (), (axis,), (axis,), tuple(others), tuple(others)
-    )
+    numbers = indexing.GatherDimensionNumbers((), (axis,), (axis,), tuple(others), tuple(others))
     fill = None if fill_value is None else _fill_of(dtype_of(arr), fill_value)
     starts = structural.reshape(indices, (*indices.shape, 1))
     return indexing.gather(
@@ -1111,15 +1130,15 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
         raise ValueError("put: argument 'v' must not be empty")
     values = getitem_of(v, np.arange(count, dtype=np.int32) % v.shape[0])
     flat = _flat(a)
-    result = IndexUpdateRef(flat, ind).set(values, mode={None: "clip", "clip": "clip", "wrap": "wrap"}[mode])
+    result = IndexUpdateRef(flat, ind).set(
+        values, mode={None: "clip", "clip": "clip", "wrap": "wrap"}[mode]
+    )
     return reshape_to(result, a.shape)
 
 
 def _require_not_inplace(function: str, inplace: bool) -> None:
     if inplace:
-        raise ValueError(
-            f"{function}: arrays are immutable; pass inplace=False and use the result"
-        )
+        raise ValueError(f"{function}: arrays are immutable; pass inplace=False and use the result")
 
 
 @public()
@@ -1151,7 +1170,9 @@ def put_along_axis(
     arr, indices = as_array("put_along_axis", arr), as_array("put_along_axis", indices, 1)
     if axis is None:
         flat = _flat(arr)
-        return reshape_to(put_along_axis(flat, _flat(indices), values, 0, False, mode=mode), arr.shape)
+        return reshape_to(
+            put_along_axis(flat, _flat(indices), values, 0, False, mode=mode), arr.shape
+        )
     rank = len(arr.shape)
     axis = _checked_axis("put_along_axis", axis, rank)
     shape = list(arr.shape)
@@ -1170,5 +1191,3 @@ def put_along_axis(
 @public(static=("shape",))
 def _broadcast(x: Any, shape: tuple[int, ...]) -> Any:
     return broadcast(x, shape)
-
-

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
 from jato.base.dtypes import is_complex
 from jato.core.array import ARRAYS, from_host, to_host
 from jato.core.array import array_repr as _repr
@@ -57,7 +56,11 @@ def isscalar(element: Any) -> bool:
     (True, False)
     """
     if isinstance(element, (*ARRAYS, np.ndarray)) or hasattr(element, "__jax_array__"):
-        return np.ndim(element) == 0 if isinstance(element, np.ndarray) else not shape_of(as_array("isscalar", element))
+        return (
+            np.ndim(element) == 0
+            if isinstance(element, np.ndarray)
+            else not shape_of(as_array("isscalar", element))
+        )
     return bool(np.isscalar(element))
 
 
@@ -110,7 +113,10 @@ def isreal(x: Any) -> Any:
 
 
 def array_repr(
-    arr: Any, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
+    arr: Any,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
 ) -> str:
     """The text of `repr(arr)`.
 
@@ -124,7 +130,10 @@ def array_repr(
 
 
 def array_str(
-    a: Any, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
+    a: Any,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
 ) -> str:
     """The text of `str(a)`.
 

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-
 from jato.base.dtypes import is_bool, is_integer, is_unsigned
 from jato.jit.eager import public
 from jato.numpy.elementwise import as_bool, select_where
@@ -44,7 +43,10 @@ def _gcd(a: Any, b: Any) -> Any:
     steps = math.ceil(dtype.itemsize * 8 / math.log2((1 + math.sqrt(5)) / 2)) + 1
     for _ in range(steps):
         done = elementwise.eq(b, zero)
-        a, b = select_where(done, a, b), select_where(done, zero, elementwise.rem(a, select_where(done, dtype.type(1), b)))
+        a, b = (
+            select_where(done, a, b),
+            select_where(done, zero, elementwise.rem(a, select_where(done, dtype.type(1), b))),
+        )
     return a
 
 
@@ -87,7 +89,9 @@ def _last(function: str, a: Any, axis: int | None) -> tuple[Any, tuple[int, ...]
 
 def _shifts(bitorder: str, function: str) -> Any:
     if bitorder not in ("big", "little"):
-        raise ValueError(f"{function}: argument 'bitorder' must be 'big' or 'little', got {bitorder!r}")
+        raise ValueError(
+            f"{function}: argument 'bitorder' must be 'big' or 'little', got {bitorder!r}"
+        )
     shifts = np.arange(8, dtype=np.uint8)
     return shifts[::-1] if bitorder == "big" else shifts
 
@@ -114,7 +118,9 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
 
 
 @public(static=("axis", "count", "bitorder"))
-def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
+def unpackbits(
+    a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Any:
     """The bits of uint8 numbers as zeros and ones; the first `count` of them.
 
     >>> import jato.numpy as jnp
@@ -134,7 +140,9 @@ def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitord
     if count is not None:
         total = count if count >= 0 else size * 8 + count
         if total > size * 8:
-            bits = structural.pad(bits, np.uint8(0), [(0, 0, 0)] * (rank - 1) + [(0, total - size * 8, 0)])
+            bits = structural.pad(
+                bits, np.uint8(0), [(0, 0, 0)] * (rank - 1) + [(0, total - size * 8, 0)]
+            )
         else:
             bits = structural.slice_in_dim(bits, 0, total, axis=rank - 1)
     return structural.transpose(bits, back)

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-
 from jato.base.dtypes import is_complex
 from jato.jit.eager import public
 from jato.numpy import contractions, creation, manipulation
@@ -94,7 +93,9 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     x = promote_dtypes("norm", x, inexact=True)[0]
     x = as_type(x, dtype_of(x))
     rank = len(x.shape)
-    if axis is None and (ord is None or (ord in ("f", "fro") and rank == 2) or (ord == 2 and rank == 1)):
+    if axis is None and (
+        ord is None or (ord in ("f", "fro") and rank == 2) or (ord == 2 and rank == 1)
+    ):
         return _euclidean(x, tuple(range(rank)), keepdims)
     axes = normalize_axes("norm", axis, rank)
     if len(axes) == 1:
@@ -135,7 +136,9 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 # ---- products
 
 
-def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def matmul(
+    x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
     """The matrix product; see `jato.numpy.matmul`.
 
     >>> import jato.numpy as jnp
@@ -148,7 +151,13 @@ def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type
 
 
 def vecdot(
-    x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    axis: int = -1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
 ) -> Any:
     """The dot product of vectors; see `jato.numpy.vecdot`.
 
@@ -238,7 +247,8 @@ def _chain_order(sizes: list[int]) -> list[list[int]]:
         for i in range(n - length):
             j = i + length
             options = [
-                cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1] for k in range(i, j)
+                cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1]
+                for k in range(i, j)
             ]
             cost[i][j] = min(options)
             split[i][j] = i + options.index(cost[i][j])
@@ -271,7 +281,9 @@ def multi_dot(arrays: Any, *, precision: Any = None) -> Any:
 
     result = product(0, len(items) - 1)
     dropped = [axis for axis, drop in ((0, row), (1, column)) if drop]
-    return structural.reshape(result, tuple(s for i, s in enumerate(result.shape) if i not in dropped))
+    return structural.reshape(
+        result, tuple(s for i, s in enumerate(result.shape) if i not in dropped)
+    )
 
 
 @public(static=("n",))
@@ -289,7 +301,9 @@ def matrix_power(a: Any, n: int) -> Any:
     if len(a.shape) < 2 or a.shape[-1] != a.shape[-2]:
         raise ValueError(f"matrix_power: argument 'a' must be square matrices, got shape {a.shape}")
     if n < 0:
-        raise NotImplementedError("matrix_power: negative powers need an inverse, which is not available yet")
+        raise NotImplementedError(
+            "matrix_power: negative powers need an inverse, which is not available yet"
+        )
     if n == 0:
         return broadcast(eye(a.shape[-1], dtype=dtype_of(a)), a.shape)
     result: Any = None

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
 from jato.base.errors import ShapeMismatchError
 from jato.core.array import require_concrete, require_integer
 from jato.jit.eager import public
@@ -42,17 +41,18 @@ def _resolve(function: str, shape: tuple[int, ...], target: Any) -> tuple[int, .
         target = (target,)
     if isinstance(target, np.ndarray):
         target = target.tolist()
-    try:
-        sizes = [require_integer(s, function, "shape") for s in target]
-    except TypeError as error:
-        if "must be" in str(error) and not isinstance(target, (tuple, list)):
-            raise
-        raise
+    if not isinstance(target, (tuple, list)):
+        raise TypeError(
+            f"{function}: argument 'shape' must be an integer or a tuple of integers, got {target!r}"
+        )
+    sizes = [require_integer(s, function, "shape") for s in target]
     total = math.prod(shape)
     unknown = [i for i, s in enumerate(sizes) if s == -1]
     known = math.prod(s for s in sizes if s != -1)
     if len(unknown) > 1 or builtins.any(s < -1 for s in sizes):
-        raise ValueError(f"{function}: argument 'shape' may have one -1 at most, got {tuple(target)}")
+        raise ValueError(
+            f"{function}: argument 'shape' may have one -1 at most, got {tuple(target)}"
+        )
     if unknown and (known == 0 or total % known):
         raise ShapeMismatchError(
             f"{function}: cannot reshape array of shape {shape} (size {total}) into shape "
@@ -70,11 +70,15 @@ def _resolve(function: str, shape: tuple[int, ...], target: Any) -> tuple[int, .
 
 def _check_order(function: str, order: str) -> None:
     if order not in ("C", "F", "A", "K"):
-        raise ValueError(f"{function}: argument 'order' must be 'C', 'F', 'A' or 'K', got {order!r}")
+        raise ValueError(
+            f"{function}: argument 'order' must be 'C', 'F', 'A' or 'K', got {order!r}"
+        )
 
 
 @public(static=("shape", "order", "copy", "out_sharding"))
-def reshape(a: Any, shape: Any, order: str = "C", *, copy: Any = None, out_sharding: Any = None) -> Any:
+def reshape(
+    a: Any, shape: Any, order: str = "C", *, copy: Any = None, out_sharding: Any = None
+) -> Any:
     """The elements in a new shape; one size may be -1 and is computed.
 
     a: array or number.  order: "C" (last axis fastest) or "F".  Raises ShapeMismatchError (a
@@ -809,7 +813,9 @@ def _repeat_static(a: Any, repeats: Any, axis: int | None) -> Any:
         wide = (*shape[: axis + 1], repeats, *shape[axis + 1 :])
         dims = tuple(i for i in range(len(wide)) if i != axis + 1)
         spread = structural.broadcast_in_dim(a, wide, dims)
-        return structural.reshape(spread, (*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]))
+        return structural.reshape(
+            spread, (*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :])
+        )
     if len(repeats) != shape[axis]:
         raise ValueError(
             f"repeat: argument 'repeats' has length {len(repeats)}, but axis {axis} has size "
@@ -936,7 +942,10 @@ def _pad_widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
             f"pad: argument 'pad_width' must be an integer, a pair or a pair per axis ({rank}), got "
             f"{pad_width}"
         ) from None
-    pairs = [(require_integer(b, "pad", "pad_width"), require_integer(e, "pad", "pad_width")) for b, e in pairs]
+    pairs = [
+        (require_integer(b, "pad", "pad_width"), require_integer(e, "pad", "pad_width"))
+        for b, e in pairs
+    ]
     if builtins.any(b < 0 or e < 0 for b, e in pairs):
         raise ValueError(f"pad: argument 'pad_width' has negative entries: {pad_width}")
     return pairs
@@ -949,7 +958,10 @@ def _mirror_positions(size: int, before: int, after: int, mode: str) -> Any:
 def _pad_constant(array: Any, widths: list[tuple[int, int]], values: Any) -> Any:
     dtype = dtype_of(array)
     if not isinstance(values, (tuple, list)) and not shape_of(values):
-        value = cast(values if type(values) in (bool, int, float, complex) else as_array("pad", values), dtype)
+        value = cast(
+            values if type(values) in (bool, int, float, complex) else as_array("pad", values),
+            dtype,
+        )
         value = np.asarray(value, dtype)[()] if not hasattr(value, "aval") else value
         return structural.pad(array, value, [(b, a, 0) for b, a in widths])
     pairs = broadcast_to(as_array("pad", values, "constant_values"), (len(widths), 2))
@@ -997,14 +1009,18 @@ def _pad_ramp(array: Any, widths: list[tuple[int, int]], end_values: Any) -> Any
     for axis, (before, after) in enumerate(widths):
         parts = []
         for first, amount, end in ((True, before, ends[axis, 0]), (False, after, ends[axis, 1])):
-            edge = as_type(_edge_part(array, axis, first, 1), np.float32 if dtype.itemsize < 8 else np.float64)
+            edge = as_type(
+                _edge_part(array, axis, first, 1), np.float32 if dtype.itemsize < 8 else np.float64
+            )
             ramp = np.arange(amount) / builtins.max(amount, 1)
             ramp = ramp if first else 1 - (np.arange(amount) + 1) / builtins.max(amount, 1)
             ramp = ramp.reshape([-1 if i == axis else 1 for i in range(len(array.shape))])
             weight = ramp.astype(dtype_of(edge))
             shape = tuple(amount if i == axis else s for i, s in enumerate(edge.shape))
             start = broadcast(np.asarray(end * (1 - weight), dtype_of(edge)), shape)
-            value = elementwise.add(start, elementwise.mul(broadcast(edge, shape), broadcast(weight, shape)))
+            value = elementwise.add(
+                start, elementwise.mul(broadcast(edge, shape), broadcast(weight, shape))
+            )
             if dtype.kind in "iu":
                 value = elementwise.floor(value) if end >= 0 else value
             parts.append(as_type(value, dtype))
@@ -1052,7 +1068,9 @@ def _pad_by_position(array: Any, axis: int, before: int, after: int, mode: str) 
         sides = []
         for first, amount in ((True, before), (False, after)):
             part = _edge_part(array, axis, first, 1)
-            sides.append(broadcast(part, tuple(amount if i == axis else s for i, s in enumerate(part.shape))))
+            sides.append(
+                broadcast(part, tuple(amount if i == axis else s for i, s in enumerate(part.shape)))
+            )
         return structural.concatenate([sides[0], array, sides[1]], axis)
     positions = _mirror_positions(size, before, after, mode)
     # runs of neighbouring positions are slices: cheaper than a gather, and fusable
@@ -1072,7 +1090,10 @@ def _runs(array: Any, positions: list[int], axis: int) -> list[Any]:
         step = step if step in (1, -1) else 1
         while j < len(positions) and positions[j] - positions[j - 1] == step:
             j += 1
-        low, high = builtins.min(positions[i], positions[j - 1]), builtins.max(positions[i], positions[j - 1])
+        low, high = (
+            builtins.min(positions[i], positions[j - 1]),
+            builtins.max(positions[i], positions[j - 1]),
+        )
         part = structural.slice_in_dim(array, low, high + 1, axis=axis)
         parts.append(structural.rev(part, (axis,)) if step == -1 and high > low else part)
         i = j
@@ -1095,7 +1116,9 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     if callable(mode):
         return _pad_with_function(array, pad_width, mode, kwargs)
     if set(kwargs) - known:
-        raise ValueError(f"pad: unsupported arguments for mode {mode!r}: {sorted(set(kwargs) - known)}")
+        raise ValueError(
+            f"pad: unsupported arguments for mode {mode!r}: {sorted(set(kwargs) - known)}"
+        )
     values = kwargs.pop("constant_values", 0)
     if isinstance(values, (list, tuple)):
         values = np.asarray(values)

@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
 from jato import _native
 from jato.base import dtypes
+from jato.base.errors import ConcretizationTypeError
 from jato.core.array import (
     Array,
     ArrayImpl,
@@ -23,6 +23,7 @@ from jato.core.array import (
     array_str,
     require_concrete,
 )
+from jato.core.placement import Device, SingleDevice
 from jato.core.trace import Tracer, install_operators
 from jato.jit.eager import public
 from jato.numpy import (
@@ -138,7 +139,9 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     if old > new:
         return _bits_as(self, target).reshape((*self.shape[:-1], last * (old // new)))
     if last * old % new:
-        raise ValueError(f"view: the last axis ({last} x {old} bytes) is not a multiple of {new} bytes")
+        raise ValueError(
+            f"view: the last axis ({last} x {old} bytes) is not a multiple of {new} bytes"
+        )
     parts = self.reshape((*self.shape[:-1], last * old // new, new // old))
     return _bits_as(parts, target)
 
@@ -151,6 +154,45 @@ def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
 def _tobytes(self: Any, order: str = "C") -> bytes:
     """The elements as bytes."""
     return require_concrete(self, "tobytes", "self", "Return the array instead.").tobytes(order)  # type: ignore[arg-type]
+
+
+def _byteswap(self: Any) -> Any:
+    """The elements with the order of their bytes reversed."""
+    if self.dtype.itemsize == 1:
+        return self
+    octets = _bits_as(self, np.dtype(np.uint8))
+    return _bits_as(manipulation.flip(octets, -1), self.dtype)
+
+
+def _placement_set(self: Any) -> frozenset[Device]:
+    if isinstance(self, Tracer):
+        raise ConcretizationTypeError(
+            f"the devices of a traced value of type {self.aval} are not known. {self.origin()}"
+        )
+    placement = self.placement
+    return frozenset({Device(0)}) if placement is None else placement.device_set
+
+
+def _devices(self: Any) -> set[Device]:
+    """The devices that hold the array."""
+    return set(_placement_set(self))
+
+
+def _device(self: Any) -> Any:
+    """The device that holds the array, or its placement if there are several."""
+    held = _placement_set(self)
+    return next(iter(held)) if len(held) == 1 else self.placement
+
+
+def _sharding(self: Any) -> Any:
+    """How the array is spread over devices."""
+    _placement_set(self)
+    return SingleDevice(Device(0)) if self.placement is None else self.placement
+
+
+def _platform(self: Any) -> str:
+    """ "cpu"."""
+    return "cpu"
 
 
 def _flat(self: Any) -> Any:
@@ -166,7 +208,9 @@ def _array_namespace(self: Any, /, *, api_version: str | None = None) -> Any:
     """The module with the functions for this array (array API standard)."""
     if _namespace and api_version in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
         return _namespace[0]
-    raise ValueError(f"__array_namespace__: version {api_version!r} of the array API is not supported")
+    raise ValueError(
+        f"__array_namespace__: version {api_version!r} of the array API is not supported"
+    )
 
 
 _namespace: list[Any] = []
@@ -180,6 +224,7 @@ METHODS: dict[str, Any] = {
     "argsort": sorting.argsort,
     "astype": _astype,
     "at": property(_at),
+    "byteswap": _byteswap,
     "choose": searching.choose,
     "clip": _clip,
     "clone": _copy,
@@ -189,6 +234,14 @@ METHODS: dict[str, Any] = {
     "conj": elementwise.conjugate,
     "conjugate": elementwise.conjugate,
     "copy": _copy,
+    "committed": property(lambda self: getattr(self, "placement", None) is not None),
+    "device": property(_device),
+    "devices": _devices,
+    "is_fully_addressable": property(lambda self: True),
+    "is_fully_replicated": property(lambda self: len(_placement_set(self)) == 1),
+    "on_device_size_in_bytes": lambda self: self.nbytes,
+    "platform": _platform,
+    "sharding": property(_sharding),
     "copy_to_host_async": lambda self: None,
     "cumprod": reductions.cumprod,
     "cumsum": reductions.cumsum,
@@ -226,14 +279,6 @@ METHODS: dict[str, Any] = {
     "__array_namespace__": _array_namespace,
     "__round__": lambda self, ndigits=None: elementwise.round(self, ndigits or 0),
 }
-
-
-def _only_of_arrays(name: str) -> Any:
-    def method(self: Any, *args: Any, **options: Any) -> Any:
-        return getattr(type(self), name)(self, *args, **options)
-
-    method.__name__ = name
-    return method
 
 
 def install(namespace: Any) -> None:

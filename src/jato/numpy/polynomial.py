@@ -7,7 +7,6 @@ import math
 from typing import Any
 
 import numpy as np
-
 from jato.base.dtypes import is_complex
 from jato.base.errors import ConcretizationTypeError
 from jato.core.array import concrete, from_host
@@ -111,7 +110,11 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
 @public()
 def _product(a1: Any, a2: Any) -> Any:
     a1, a2 = _vector("polymul", a1), _vector("polymul", a2, 1)
-    return convolve(a1, a2, "full") if a1.shape[0] and a2.shape[0] else structural.full((1,), 0, dtype_of(a1))
+    return (
+        convolve(a1, a2, "full")
+        if a1.shape[0] and a2.shape[0]
+        else structural.full((1,), 0, dtype_of(a1))
+    )
 
 
 @public(static=("m",))
@@ -147,18 +150,24 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     if m < 0:
         raise ValueError(f"polyint: argument 'm' must not be negative, got {m}")
     k = np.zeros(1) if k is None else k
-    p, k = promote_dtypes("polyint", _vector("polyint", p), _vector("polyint", k, "k"), inexact=True)
+    p, k = promote_dtypes(
+        "polyint", _vector("polyint", p), _vector("polyint", k, "k"), inexact=True
+    )
     if m == 0:
         return p
     dtype = dtype_of(p)
     if k.shape[0] == 1 and m > 1:
         k = structural.broadcast_in_dim(structural.reshape(k, ()), (m,), ())
     if k.shape != (m,):
-        raise ValueError(f"polyint: argument 'k' must be a number or have {m} entries, got {k.shape}")
+        raise ValueError(
+            f"polyint: argument 'k' must be a number or have {m} entries, got {k.shape}"
+        )
     for i in range(m):
         n = p.shape[0]
         divisors = np.arange(n, 0, -1).astype(dtype)
-        p = structural.concatenate([elementwise.div(p, divisors), structural.slice(k, (i,), (i + 1,))], 0)
+        p = structural.concatenate(
+            [elementwise.div(p, divisors), structural.slice(k, (i,), (i + 1,))], 0
+        )
     return p
 
 
@@ -187,7 +196,9 @@ def _divide(u: Any, v: Any) -> tuple[Any, Any]:
     for k in range(m - n + 1):
         d = elementwise.mul(scale, _coefficient(rest, k))
         quotient.append(structural.reshape(d, (1,)))
-        shift = structural.pad(elementwise.mul(v, d), np.zeros((), dtype_of(u))[()], [(k, m - n - k, 0)])
+        shift = structural.pad(
+            elementwise.mul(v, d), np.zeros((), dtype_of(u))[()], [(k, m - n - k, 0)]
+        )
         rest = elementwise.sub(rest, shift)
         # the leading coefficient cancels exactly
         head = structural.full((k + 1,), 0, dtype_of(u))
@@ -213,7 +224,9 @@ def poly(seq_of_zeros: Any) -> Any:
     result = structural.full((1,), 1, dtype)
     padding = np.zeros((), dtype)[()]
     for i in range(zeros.shape[0]):
-        shifted = structural.pad(elementwise.mul(result, _coefficient(zeros, i)), padding, [(1, 0, 0)])
+        shifted = structural.pad(
+            elementwise.mul(result, _coefficient(zeros, i)), padding, [(1, 0, 0)]
+        )
         result = elementwise.sub(structural.pad(result, padding, [(0, 1, 0)]), shifted)
     return result
 
@@ -231,16 +244,21 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     if not strip_zeros:
         raise NotImplementedError("roots: strip_zeros=False is not supported")
     found = np.roots(np.asarray(p, np.complex128 if is_complex(dtype_of(p)) else np.float64))
-    return from_host(found, np.complex128 if dtype_of(p).itemsize == 8 and not is_complex(dtype_of(p)) or dtype_of(p) == np.complex128 else np.complex64)
+    return from_host(
+        found,
+        np.complex128
+        if dtype_of(p).itemsize == 8 and not is_complex(dtype_of(p)) or dtype_of(p) == np.complex128
+        else np.complex64,
+    )
 
 
 def _host_vector(function: str, p: Any) -> Any:
     p = as_array(function, p)
     known = concrete(p)
     if known is None:
-        raise ConcretizationTypeError(f"{function}: the coefficients must be known, got {p.aval}. {p.origin()}")
+        raise ConcretizationTypeError(
+            f"{function}: the coefficients must be known, got {p.aval}. {p.origin()}"
+        )
     if len(p.shape) != 1:
         raise ValueError(f"{function}: expected a vector of coefficients, got shape {p.shape}")
     return np.asarray(known)
-
-

@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
 from jato.base import dtypes
 from jato.base.dtypes import canonicalize, code_of
 from jato.base.errors import ShapeMismatchError
@@ -287,6 +286,11 @@ def normalize_axes(function: str, axis: Any, rank: int, argument: str = "axis") 
         return tuple(range(rank))
     if hasattr(axis, "__index__"):
         return (normalize_axis(function, axis, rank, argument),)
+    if not isinstance(axis, (tuple, list, np.ndarray)):
+        raise TypeError(
+            f"{function}: argument '{argument}' must be an integer or a tuple of integers, got "
+            f"{type(axis).__name__}"
+        )
     axes = tuple(normalize_axis(function, a, rank, argument) for a in axis)
     if len(set(axes)) != len(axes):
         raise ValueError(f"{function}: duplicate value in '{argument}': {tuple(axis)}")

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from jato.base.dtypes import (
     canonicalize,
     is_bool,
@@ -127,7 +126,9 @@ def sum(
 def _with_initial(function: str, operation: Any, result: Any, initial: Any) -> Any:
     initial = cast(as_array(function, initial, "initial"), dtype_of(result))
     if shape_of(initial):
-        raise ValueError(f"{function}: argument 'initial' must be a number, got {shape_of(initial)}")
+        raise ValueError(
+            f"{function}: argument 'initial' must be a number, got {shape_of(initial)}"
+        )
     return operation(result, initial)
 
 
@@ -374,15 +375,15 @@ def _mean_types(dtype: Any, asked: Any) -> tuple[Any, Any]:
     return compute, result
 
 
-def _count(function: str, a: Any, axes: tuple[int, ...], where: Any, keepdims: bool, dtype: Any) -> Any:
+def _count(
+    function: str, a: Any, axes: tuple[int, ...], where: Any, keepdims: bool, dtype: Any
+) -> Any:
     """How many elements each result is made of: a Python number, or an array with a mask."""
     if where is None:
         return math.prod(a.shape[i] for i in axes)
     mask = as_bool(as_array(function, where, "where"))
     mask = broadcast(mask, common_shape(function, (a.shape, mask.shape)))
-    return _reduce(
-        function, as_type(mask, dtype), axes, keepdims, structural.reduce_sum
-    )
+    return _reduce(function, as_type(mask, dtype), axes, keepdims, structural.reduce_sum)
 
 
 def _divide(x: Any, count: Any) -> Any:
@@ -456,11 +457,15 @@ def average(
             weights = structural.transpose(weights, tuple(order))
             weights = structural.broadcast_in_dim(weights, a.shape, tuple(sorted(axes)))
         total = sum(weights, axis, None, None, keepdims)
-        result = elementwise.div(sum(elementwise.mul(a, weights), axis, None, None, keepdims), total)
+        result = elementwise.div(
+            sum(elementwise.mul(a, weights), axis, None, None, keepdims), total
+        )
     if not returned:
         return result
     return result, structural.broadcast_in_dim(
-        total, result.shape, tuple(range(len(result.shape) - len(shape_of(total)), len(result.shape)))
+        total,
+        result.shape,
+        tuple(range(len(result.shape) - len(shape_of(total)), len(result.shape))),
     )
 
 
@@ -476,8 +481,10 @@ def _variance(
     if is_complex(result_dtype):
         result_dtype = np.finfo(result_dtype).dtype
     a = as_type(a, compute)
-    center = _mean(function, a, axes, True, where) if mean is None else as_type(
-        as_array(function, mean, "mean"), compute
+    center = (
+        _mean(function, a, axes, True, where)
+        if mean is None
+        else as_type(as_array(function, mean, "mean"), compute)
     )
     a, center = broadcast_operands(function, (a, center))
     deviation = elementwise.sub(a, center)
@@ -597,15 +604,25 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None
 
 
 def _cumulative(
-    function: str, x: Any, axis: Any, dtype: Any, include_initial: bool, operation: Any, initial: int
+    function: str,
+    x: Any,
+    axis: Any,
+    dtype: Any,
+    include_initial: bool,
+    operation: Any,
+    initial: int,
 ) -> Any:
     x = as_array(function, x)
     if axis is None:
         if len(x.shape) != 1:
-            raise ValueError(f"{function}: argument 'axis' is needed for an array of rank {len(x.shape)}")
+            raise ValueError(
+                f"{function}: argument 'axis' is needed for an array of rank {len(x.shape)}"
+            )
         axis = 0
     axis = normalize_axis(function, axis, len(x.shape))
-    result = _cumulate(function, _accumulate_arguments(function, x, dtype, True), axis, dtype, operation)
+    result = _cumulate(
+        function, _accumulate_arguments(function, x, dtype, True), axis, dtype, operation
+    )
     if not include_initial:
         return result
     config = [(1, 0, 0) if i == axis else (0, 0, 0) for i in range(len(x.shape))]
@@ -819,7 +836,9 @@ def _nan_arg(function: str, a: Any, axis: Any, keepdims: bool, value: float, ope
     result = _arg_extremum(function, a, axis, keepdims, operation)
     if mask is None:
         return result
-    return select_where(all(mask, axis, None, keepdims), np.asarray(-1, dtype_of(result))[()], result)
+    return select_where(
+        all(mask, axis, None, keepdims), np.asarray(-1, dtype_of(result))[()], result
+    )
 
 
 @public(static=("axis", "keepdims"))

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import ml_dtypes
-import numpy as np
 
+import numpy as np
 from jato.base import dtypes
 from jato.numpy.creation import asarray
 from jato.numpy.promote import as_array, dtype_of, is_weak
@@ -152,7 +152,9 @@ def result_type(*args: Any) -> Any:
     pairs = []
     for arg in args:
         if isinstance(arg, (type, str, np.dtype)) or arg is dtypes.key:
-            pairs.append((dtypes.as_dtype(arg), isinstance(arg, type) and arg in (int, float, complex)))
+            pairs.append(
+                (dtypes.as_dtype(arg), isinstance(arg, type) and arg in (int, float, complex))
+            )
         elif isinstance(arg, (list, tuple)) or arg is None:
             raise TypeError(f"result_type: expected arrays, numbers or dtypes, got {arg!r}")
         else:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-
 from jato.base.dtypes import canonicalize, is_complex, is_floating, is_integer
 from jato.base.errors import ConcretizationTypeError
 from jato.core.array import concrete, from_host
@@ -53,7 +52,13 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
 
 
 def where(
-    condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None
+    condition: Any,
+    x: Any = None,
+    y: Any = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
 ) -> Any:
     """x where the condition holds, else y, elementwise; `nonzero(condition)` without x and y.
 
@@ -124,8 +129,10 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     a = as_array("choose", a)
     if not is_integer(dtype_of(a)):
         raise ValueError(f"choose: argument 'a' must be integers, got dtype {dtype_of(a)}")
-    items = tuple(choices) if isinstance(choices, (list, tuple)) else tuple(
-        choices[i] for i in range(choices.shape[0])
+    items = (
+        tuple(choices)
+        if isinstance(choices, (list, tuple))
+        else tuple(choices[i] for i in range(choices.shape[0]))
     )
     if mode == "raise":
         known = concrete(a)
@@ -155,8 +162,10 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     Array([1., 0.], dtype=float32)
     """
     x = as_array("piecewise", x)
-    conditions = list(condlist) if isinstance(condlist, (list, tuple)) else (
-        [condlist] if getattr(condlist, "shape", ()) == x.shape else list(condlist)
+    conditions = (
+        list(condlist)
+        if isinstance(condlist, (list, tuple))
+        else ([condlist] if getattr(condlist, "shape", ()) == x.shape else list(condlist))
     )
     functions = list(funclist)
     if len(functions) not in (len(conditions), len(conditions) + 1):
@@ -290,7 +299,9 @@ def compress(
     require_no_out("compress", out)
     condition, a = as_array("compress", condition), as_array("compress", a, 1)
     if len(condition.shape) != 1:
-        raise ValueError(f"compress: argument 'condition' must have rank 1, got shape {condition.shape}")
+        raise ValueError(
+            f"compress: argument 'condition' must have rank 1, got shape {condition.shape}"
+        )
     if axis is None:
         a, axis = ravel(a), 0
     limit = a.shape[normalize_axis("compress", axis, len(a.shape))]
@@ -330,7 +341,9 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
 def _place(arr: Any, mask: Any, vals: Any) -> Any:
     arr, mask, vals = (as_array("place", x, i) for i, x in enumerate((arr, mask, vals)))
     if math.prod(arr.shape) != math.prod(mask.shape):
-        raise ValueError(f"place: arr and mask must have the same size, got {arr.shape} and {mask.shape}")
+        raise ValueError(
+            f"place: arr and mask must have the same size, got {arr.shape} and {mask.shape}"
+        )
     count = math.prod(vals.shape)
     if count == 0:
         raise ValueError("place: argument 'vals' must not be empty")
@@ -376,7 +389,9 @@ def _search_by_comparing(a: Any, v: Any, side: str, dtype: Any) -> Any:
     shape = (*v.shape, a.shape[0])
     wide_a = structural.broadcast_in_dim(a, shape, (len(v.shape),))
     wide_v = structural.broadcast_in_dim(v, shape, tuple(range(len(v.shape))))
-    return structural.reduce_sum(as_type(_counts_before(wide_a, wide_v, side), dtype), (len(v.shape),))
+    return structural.reduce_sum(
+        as_type(_counts_before(wide_a, wide_v, side), dtype), (len(v.shape),)
+    )
 
 
 def _search_by_halving(a: Any, v: Any, side: str, dtype: Any) -> Any:
@@ -386,14 +401,18 @@ def _search_by_halving(a: Any, v: Any, side: str, dtype: Any) -> Any:
     for bit in range(size.bit_length() - 1, -1, -1):
         trial = elementwise.add(place, dtype.type(1 << bit))
         inside = elementwise.le(trial, dtype.type(size))
-        element = take_vector(a, elementwise.sub(elementwise.min(trial, dtype.type(size)), dtype.type(1)))
+        element = take_vector(
+            a, elementwise.sub(elementwise.min(trial, dtype.type(size)), dtype.type(1))
+        )
         advance = elementwise.bitwise_and(inside, _counts_before(element, v, side))
         place = select_values(advance, trial, place)
     return place
 
 
 @public(static=("side", "method"))
-def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
+def searchsorted(
+    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
+) -> Any:
     """The indices at which `v` would be inserted into the sorted vector `a`.
 
     side: "left" or "right" of equal elements.  sorter: indices that sort `a`.  method: accepted as
@@ -415,7 +434,9 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
     dtype = canonicalize(np.int64)
     if a.shape[0] == 0:
         return structural.full(v.shape, 0, dtype)
-    search = _search_by_comparing if a.shape[0] <= 64 or method == "compare_all" else _search_by_halving
+    search = (
+        _search_by_comparing if a.shape[0] <= 64 or method == "compare_all" else _search_by_halving
+    )
     return search(a, v, side, dtype)
 
 
@@ -439,7 +460,9 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     descending = elementwise.sub(
         index.type(size), searchsorted(flipped, x, "right" if right else "left")
     )
-    first, last = (structural.reshape(structural.slice(bins, (i,), (i + 1,)), ()) for i in (0, size - 1))
+    first, last = (
+        structural.reshape(structural.slice(bins, (i,), (i + 1,)), ()) for i in (0, size - 1)
+    )
     return select_values(elementwise.le(first, last), ascending, descending)
 
 
@@ -462,7 +485,9 @@ def interp(
     beyond = tuple(isinstance(s, str) for s in (left, right))
     for side in (left, right):
         if isinstance(side, str) and side != "extrapolate":
-            raise ValueError(f"interp: the only text for 'left' and 'right' is 'extrapolate', got {side!r}")
+            raise ValueError(
+                f"interp: the only text for 'left' and 'right' is 'extrapolate', got {side!r}"
+            )
     left, right = (None if b else s for b, s in zip(beyond, (left, right), strict=True))
     return _interp(x, xp, fp, left, right, period, beyond)
 
@@ -471,7 +496,9 @@ def interp(
 def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any, beyond: Any) -> Any:
     xp, fp = as_array("interp", xp, 1), as_array("interp", fp, 2)
     if xp.shape != fp.shape or len(xp.shape) != 1:
-        raise ValueError(f"interp: xp and fp must be vectors of one length, got {xp.shape} and {fp.shape}")
+        raise ValueError(
+            f"interp: xp and fp must be vectors of one length, got {xp.shape} and {fp.shape}"
+        )
     x, xp = promote_dtypes("interp", x, xp, inexact=True)
     fp = promote_dtypes("interp", fp, inexact=True)[0]
     if period is not None:
@@ -514,7 +541,9 @@ def _unrolled_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, A
     xp, fp = take_vector(xp, order), take_vector(fp, order)
     n = xp.shape[0]
     last, first = structural.slice(xp, (n - 1,), (n,)), structural.slice(xp, (0,), (1,))
-    xp = structural.concatenate([elementwise.sub(last, period), xp, elementwise.add(first, period)], 0)
+    xp = structural.concatenate(
+        [elementwise.sub(last, period), xp, elementwise.add(first, period)], 0
+    )
     fp = structural.concatenate(
         [structural.slice(fp, (n - 1,), (n,)), fp, structural.slice(fp, (0,), (1,))], 0
     )
@@ -565,7 +594,9 @@ def ravel_multi_index(
     sizes = normalize_shape("ravel_multi_index", dims, "dims")
     parts = [as_array("ravel_multi_index", p, i) for i, p in enumerate(multi_index)]
     if len(parts) != len(sizes):
-        raise ValueError(f"ravel_multi_index: {len(parts)} index arrays for {len(sizes)} dimensions")
+        raise ValueError(
+            f"ravel_multi_index: {len(parts)} index arrays for {len(sizes)} dimensions"
+        )
     if mode == "raise":
         for part, size in zip(parts, sizes, strict=True):
             host = _host("ravel_multi_index (mode 'raise')", part)
@@ -594,5 +625,3 @@ def _ravel_indices(parts: tuple[Any, ...], sizes: Any, mode: str, order: str, dt
             term = elementwise.add(broadcast(total, shape), broadcast(term, shape))
         total = term
     return total
-
-

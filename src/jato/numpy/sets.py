@@ -10,7 +10,6 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-
 from jato.base import dtypes
 from jato.base.dtypes import canonicalize, is_inexact
 from jato.base.errors import ConcretizationTypeError
@@ -96,7 +95,8 @@ def _sorted_rows(rows: Any) -> tuple[Any, Any]:
     width = math.prod(rows.shape[1:])
     flat = structural.reshape(rows, (n, width))
     columns = tuple(
-        structural.reshape(structural.slice_in_dim(flat, i, i + 1, axis=1), (n,)) for i in range(width)
+        structural.reshape(structural.slice_in_dim(flat, i, i + 1, axis=1), (n,))
+        for i in range(width)
     )
     order = sort_ops.sort((*columns, positions), dimension=0, num_keys=max(width, 1))[-1]
     return _take_rows(rows, order), order
@@ -110,7 +110,9 @@ def _take_rows(rows: Any, positions: Any) -> Any:
 
 
 @public(static=("axis", "equal_nan", "size"))
-def _unique_sized(ar: Any, axis: int, equal_nan: bool, size: int, fill_value: Any) -> tuple[Any, ...]:
+def _unique_sized(
+    ar: Any, axis: int, equal_nan: bool, size: int, fill_value: Any
+) -> tuple[Any, ...]:
     """(values, indices, inverse, counts) with `size` places."""
     rows = moveaxis(as_array("unique", ar), axis, 0)
     n = rows.shape[0]
@@ -129,11 +131,15 @@ def _unique_sized(ar: Any, axis: int, equal_nan: bool, size: int, fill_value: An
     place = structural.iota(np.int32, size)
     valid = elementwise.lt(place, broadcast(count, (size,)))
     unique_rows = _take_rows(values, starts)
-    fill = _take_rows(values, np.zeros(1, np.int32)) if fill_value is None else cast(
-        as_array("unique", fill_value), dtype_of(rows)
+    fill = (
+        _take_rows(values, np.zeros(1, np.int32))
+        if fill_value is None
+        else cast(as_array("unique", fill_value), dtype_of(rows))
     )
     mask = structural.broadcast_in_dim(valid, unique_rows.shape, (0,))
-    unique_rows = select_where(mask, unique_rows, broadcast(fill, unique_rows.shape) if fill.shape else fill)
+    unique_rows = select_where(
+        mask, unique_rows, broadcast(fill, unique_rows.shape) if fill.shape else fill
+    )
     indices = select_where(valid, take_vector(as_type(order, index), starts), index.type(0))
     numbers = indexing.ScatterDimensionNumbers((), (0,), (0,))
     inverse = indexing.scatter(
@@ -187,7 +193,9 @@ def unique(
         parts = (parts[0], parts[1], parts[2].reshape(inverse_shape), parts[3])
     else:
         shape = ar.shape
-        flat, where = (_flatten(ar), 0) if axis is None else (ar, normalize_axis("unique", axis, len(shape)))
+        flat, where = (
+            (_flatten(ar), 0) if axis is None else (ar, normalize_axis("unique", axis, len(shape)))
+        )
         parts = _unique_sized(flat, where, equal_nan, int(size), fill_value)
         if axis is None:
             parts = (parts[0], parts[1], parts[2].reshape(shape), parts[3])
@@ -208,7 +216,9 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
     >>> jnp.unique_all(jnp.array([3, 1, 3])).counts
     Array([1, 2], dtype=int32)
     """
-    return UniqueAll(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
+    return UniqueAll(
+        *unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
+    )
 
 
 def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
@@ -272,15 +282,15 @@ def isin(
         rank = len(element.shape)
         shape = (*element.shape, count)
         left = structural.broadcast_in_dim(element, shape, tuple(range(rank)))
-        found = any_true(elementwise.eq(left, structural.broadcast_in_dim(tests, shape, (rank,))), rank)
+        found = any_true(
+            elementwise.eq(left, structural.broadcast_in_dim(tests, shape, (rank,))), rank
+        )
     else:
         ordered = sort_ops.sort(tests, dimension=0)
         place = searchsorted(ordered, element)
         place = elementwise.min(place, dtype_of(place).type(count - 1))
         found = elementwise.eq(take_vector(ordered, place), element)
     return elementwise.bitwise_not(found) if invert else found
-
-
 
 
 @public(static=("size", "kind"))
@@ -304,13 +314,17 @@ def _sized(ar1: Any, ar2: Any, fill_value: Any, size: int, kind: str) -> tuple[A
         keep = elementwise.bitwise_and(keep, _occurs_once(values))
     elif kind != "union":
         member = isin(values, other)
-        keep = elementwise.bitwise_and(keep, member if kind == "intersect" else elementwise.bitwise_not(member))
+        keep = elementwise.bitwise_and(
+            keep, member if kind == "intersect" else elementwise.bitwise_not(member)
+        )
     places = nonzero(keep, size=size, fill_value=0)[0]
     found = structural.reduce_sum(as_type(keep, index), (0,))
     valid = elementwise.lt(structural.iota(index, size), broadcast(found, (size,)))
     chosen = take_vector(values, places)
-    fill = take_vector(values, np.zeros((), np.int32)) if fill_value is None else cast(
-        as_array(kind, fill_value), dtype
+    fill = (
+        take_vector(values, np.zeros((), np.int32))
+        if fill_value is None
+        else cast(as_array(kind, fill_value), dtype)
     )
     return select_where(valid, chosen, fill), take_vector(as_type(order, index), places), found
 
@@ -341,7 +355,12 @@ def _joined(ar1: Any, ar2: Any) -> Any:
 
 
 def setdiff1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
 ) -> Any:
     """The sorted elements of ar1 that do not occur in ar2.
 
@@ -357,7 +376,12 @@ def setdiff1d(
 
 
 def setxor1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
 ) -> Any:
     """The sorted elements that occur in exactly one of the arrays.
 
@@ -371,7 +395,9 @@ def setxor1d(
         return from_host(host, dtypes.promote_types(dtype_of(ar1), dtype_of(ar2)))
     if not assume_unique:
         # each array's elements once; the surplus places repeat an element, so count only first ones
-        raise NotImplementedError("setxor1d: with 'size' the arrays must be unique (assume_unique=True)")
+        raise NotImplementedError(
+            "setxor1d: with 'size' the arrays must be unique (assume_unique=True)"
+        )
     both = _joined(ar1, ar2)
     return _sized(both, both, fill_value, int(size), "xor")[0]
 
@@ -411,5 +437,3 @@ def _masked_index(indices: Any, count: Any, fill: int) -> Any:
     dtype = dtype_of(indices)
     valid = elementwise.lt(structural.iota(dtype, size), broadcast(count, (size,)))
     return select_where(valid, indices, dtype.type(fill))
-
-

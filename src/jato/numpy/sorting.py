@@ -10,7 +10,6 @@ import math
 from typing import Any
 
 import numpy as np
-
 from jato.base.dtypes import canonicalize, is_complex, is_floating
 from jato.jit.eager import public
 from jato.numpy.manipulation import as_weak_array, moveaxis, sequence_items
@@ -43,7 +42,9 @@ def _check(function: str, kind: Any, order: Any) -> None:
 
 
 def _iota(a: Any, axis: int, dtype: Any = None) -> Any:
-    return structural.broadcasted_iota(canonicalize(np.int64 if dtype is None else dtype), a.shape, axis)
+    return structural.broadcasted_iota(
+        canonicalize(np.int64 if dtype is None else dtype), a.shape, axis
+    )
 
 
 @public(static=_STATIC)
@@ -164,7 +165,9 @@ def sort_complex(a: Any) -> Any:
 
 
 @public(static=("k", "axis", "mode", "sorted"))
-def top_k(a: Any, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: bool = True) -> tuple[Any, Any]:
+def top_k(
+    a: Any, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: bool = True
+) -> tuple[Any, Any]:
     """The k largest (or "smallest") elements along an axis and their indices.
 
     >>> import jato.numpy as jnp
@@ -184,5 +187,3 @@ def top_k(a: Any, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: b
     starts = (0,) * len(a.shape)
     limits = tuple(k if i == axis else s for i, s in enumerate(a.shape))
     return structural.slice(values, starts, limits), structural.slice(indices, starts, limits)
-
-

@@ -10,7 +10,6 @@ import math
 from typing import Any
 
 import numpy as np
-
 from jato.base.dtypes import canonicalize, is_complex, is_inexact, is_integer
 from jato.base.errors import ConcretizationTypeError
 from jato.core.array import concrete, require_integer
@@ -86,20 +85,26 @@ def _quantile(
     number = lambda v: np.asarray(v, work)[()]  # noqa: E731
     last: Any = number(size - 1)
     if ignore_nan:
-        present = structural.reduce_sum(as_type(elementwise.bitwise_not(missing), work), (len(rest),))
+        present = structural.reduce_sum(
+            as_type(elementwise.bitwise_not(missing), work), (len(rest),)
+        )
         last = broadcast(elementwise.sub(present, number(1)), full_shape)
     place = elementwise.mul(place, last)
     low = elementwise.floor(place)
     high = elementwise.ceil(place)
     weight = elementwise.sub(place, low)
-    floor_index, ceil_index = (as_type(elementwise.max(i, number(0)), np.int32) for i in (low, high))
+    floor_index, ceil_index = (
+        as_type(elementwise.max(i, number(0)), np.int32) for i in (low, high)
+    )
     below, above = (as_type(_pick(rows, i), work) for i in (floor_index, ceil_index))
     result = _between(below, above, weight, method, number)
     if ignore_nan:
         result = select_where(elementwise.lt(last, number(0)), number(math.nan), result)
     else:
         bad = as_type(structural.reduce_sum(as_type(missing, work), (len(rest),)), work)
-        result = select_where(broadcast(elementwise.gt(bad, number(0)), full_shape), number(math.nan), result)
+        result = select_where(
+            broadcast(elementwise.gt(bad, number(0)), full_shape), number(math.nan), result
+        )
     result = as_type(result, dtype)
     if keepdims:
         shape = tuple(1 if i in axes else s for i, s in enumerate(a.shape))
@@ -233,7 +238,11 @@ def nanpercentile(
 
 @public(static=_STATIC)
 def median(
-    a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
 ) -> Any:
     """The median along axes.
 
@@ -247,7 +256,11 @@ def median(
 
 @public(static=_STATIC)
 def nanmedian(
-    a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
 ) -> Any:
     """The median along axes of the elements that are not nan.
 
@@ -307,7 +320,9 @@ def cov(
             squares = asum(elementwise.mul(weights, as_type(as_array("cov", aweights), work)))
             norm = elementwise.sub(
                 sum_of_weights,
-                elementwise.mul(np.asarray(ddof, work)[()], elementwise.div(squares, sum_of_weights)),
+                elementwise.mul(
+                    np.asarray(ddof, work)[()], elementwise.div(squares, sum_of_weights)
+                ),
             )
     centered = elementwise.sub(matrix, structural.broadcast_in_dim(mean, matrix.shape, (0,)))
     right = centered
@@ -366,7 +381,9 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
         structural.broadcast_in_dim(deviation, (n, n), (1,)),
     )
     if is_complex(dtype_of(c)):
-        parts = (elementwise.div(part, scale) for part in (elementwise.real(c), elementwise.imag(c)))
+        parts = (
+            elementwise.div(part, scale) for part in (elementwise.real(c), elementwise.imag(c))
+        )
         one = np.asarray(1, dtype_of(scale))[()]
         re, im = (elementwise.clamp(-one, p, one) for p in parts)
         return elementwise.complex(re, im)
@@ -393,11 +410,18 @@ def _bincount(x: Any, weights: Any, length: int) -> Any:
     if count == 0 or length == 0:
         return zeros
     numbers = indexing.ScatterDimensionNumbers((), (0,), (0,))
-    return indexing.scatter_add(zeros, structural.reshape(x, (count, 1)), values, numbers, mode="drop")
+    return indexing.scatter_add(
+        zeros, structural.reshape(x, (count, 1)), values, numbers, mode="drop"
+    )
 
 
 def bincount(
-    x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None, out_sharding: Any = None
+    x: Any,
+    weights: Any = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    out_sharding: Any = None,
 ) -> Any:
     """How often each value 0, 1, 2, ... occurs in a vector of integers; negative ones count as 0.
 
@@ -471,9 +495,13 @@ def _histogram(a: Any, edges: Any, weights: Any, density: bool) -> Any:
         weights = structural.full(a.shape, 1, dtype)
     else:
         weights = as_array("histogram", weights)
-        weights = structural.reshape(as_type(weights, dtype_of(weights)), (math.prod(weights.shape),))
+        weights = structural.reshape(
+            as_type(weights, dtype_of(weights)), (math.prod(weights.shape),)
+        )
         if weights.shape != a.shape:
-            raise ValueError(f"histogram: shapes of a and weights differ: {a.shape}, {weights.shape}")
+            raise ValueError(
+                f"histogram: shapes of a and weights differ: {a.shape}, {weights.shape}"
+            )
     counts = _count_in_bins((a,), (edges,), weights)
     if not density:
         return counts
@@ -500,7 +528,9 @@ def _count_in_bins(columns: tuple[Any, ...], edges: tuple[Any, ...], weights: An
             elementwise.ge(place, np.int32(1)), elementwise.le(place, np.int32(bins))
         )
         place = elementwise.sub(place, np.int32(1))
-        flat = place if flat is None else elementwise.add(elementwise.mul(flat, np.int32(bins)), place)
+        flat = (
+            place if flat is None else elementwise.add(elementwise.mul(flat, np.int32(bins)), place)
+        )
         inside = valid if inside is None else elementwise.bitwise_and(inside, valid)
     shape = tuple(e.shape[0] - 1 for e in edges)
     total = math.prod(shape)
@@ -538,7 +568,9 @@ def histogram(
 
 
 @public(static=("density",))
-def _histogram_grid(columns: tuple[Any, ...], edges: tuple[Any, ...], weights: Any, density: bool) -> Any:
+def _histogram_grid(
+    columns: tuple[Any, ...], edges: tuple[Any, ...], weights: Any, density: bool
+) -> Any:
     dtype = promote_dtypes("histogramdd", *columns, *edges, inexact=True)
     columns, edges = tuple(dtype[: len(columns)]), tuple(dtype[len(columns) :])
     work = dtype_of(columns[0])
@@ -552,7 +584,9 @@ def _histogram_grid(columns: tuple[Any, ...], edges: tuple[Any, ...], weights: A
         counts = elementwise.div(counts, asum(counts))
         for axis, edge in enumerate(edges):
             widths = elementwise.sub(*_neighbours(edge))
-            counts = elementwise.div(counts, structural.broadcast_in_dim(widths, counts.shape, (axis,)))
+            counts = elementwise.div(
+                counts, structural.broadcast_in_dim(widths, counts.shape, (axis,))
+            )
     return counts
 
 
@@ -571,7 +605,9 @@ def histogramdd(
     else:
         sample = as_array("histogramdd", sample)
         if len(sample.shape) != 2:
-            raise ValueError(f"histogramdd: argument 'sample' must have rank 2, got shape {sample.shape}")
+            raise ValueError(
+                f"histogramdd: argument 'sample' must have rank 2, got shape {sample.shape}"
+            )
         columns = tuple(_column(sample, i) for i in _count_range(sample.shape[1]))
     rank = len(columns)
     per_axis = list(bins) if isinstance(bins, (list, tuple)) else [bins] * rank
@@ -615,5 +651,3 @@ def histogram2d(
         bins = (asarray(bins), asarray(bins))
     counts, edges = histogramdd((x, y), bins, range, weights, density)
     return counts, edges[0], edges[1]
-
-

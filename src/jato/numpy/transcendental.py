@@ -9,7 +9,6 @@ import math
 from typing import Any
 
 import numpy as np
-
 from jato.base.dtypes import is_complex, is_floating
 from jato.jit.eager import public
 from jato.numpy.elementwise import finfo_of, select_where, unary_function
@@ -175,7 +174,9 @@ def _sinc(x: Any) -> Any:
     angle = elementwise.mul(x, _number(x, math.pi))
     # near zero the series keeps the derivatives right: sin(t)/t = 1 - t^2/6 + ...
     safe = select_where(zero, _number(x, 1), angle)
-    series = elementwise.sub(_number(x, 1), elementwise.div(elementwise.square(angle), _number(x, 6)))
+    series = elementwise.sub(
+        _number(x, 1), elementwise.div(elementwise.square(angle), _number(x, 6))
+    )
     return select_where(zero, series, elementwise.div(elementwise.sin(safe), safe))
 
 
@@ -257,7 +258,9 @@ def _as_dtype_of(x: Any, value: Any) -> Any:
 
 
 @public(static=("copy",))
-def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
     """x with nan, inf and -inf replaced by numbers: by default 0 and the largest finite ones.
 
     >>> import jato.numpy as jnp
