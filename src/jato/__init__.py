@@ -32,6 +32,7 @@ from jato.base.config import (
     transfer_guard as transfer_guard,
 )
 from jato.base.dtypes import float0 as float0
+from jato.base.version import __version__ as __version__
 from jato.control.checkpoint import checkpoint as checkpoint
 from jato.control.checkpoint import remat as remat
 from jato.control.custom_jvp import custom_jvp as custom_jvp
