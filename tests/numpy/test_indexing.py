@@ -167,7 +167,8 @@ def test_a_new_index_value_compiles_and_traces_nothing() -> None:
         x[1 : 3 + i]
         x.at[i].set(1.0)
         x[jnp.asarray(i)]
-    from jato.numpy.indexing import _read, _write
+    from jato.numpy.indexing import read_elements as _read
+    from jato.numpy.updating import _write
 
     before = (_read.cache_size(), _write.cache_size())
     for i in range(2, 5):

@@ -1,15 +1,23 @@
 """jato.numpy: NumPy's functions on jato's arrays, with JAX's names and parameters.
 
-    promote          operands of different dtypes, shapes   elementwise    arithmetic, comparison, bits
-    transcendental   exp, log, sin, ...                     reductions     sum, max, mean, var, cumsum
-    manipulation     reshape, stack, pad, roll              creation       array, zeros, arange, eye
-    scalar_types     float32, finfo, result_type            indexing       x[...], x.at[...], take
-    sorting          sort, argsort, top_k                   searching      where, nonzero, interp
-    contractions     dot, einsum, convolve                  linalg         norm, multi_dot
-    statistics       quantile, cov, histogram               differences    diff, gradient, trapezoid
-    sets             unique, isin                           polynomial     polyval, roots
-    index_tricks     tril_indices, delete, insert           integers       gcd, packbits
-    functional       vectorize, ufunc                       information    shape, save, load
+    promote          operands of different dtypes, shapes   makers          makers of functions
+    elementwise      + - * /, abs, maximum, clip            logic           comparison, bits, isnan
+    rounding         floor, real, frexp                     transcendental  exp, log, sin
+    reductions       sum, max, mean, var                    cumulative      cumsum
+    nan_reductions   nansum, nanmean                        closeness       isclose, array_equal
+    manipulation     reshape, transpose, stack              rearrangement   split, flip, roll, tile
+    padding          pad                                    creation        array, zeros, full
+    scalar_types     float32, finfo, result_type            ranges, grids   arange, linspace, tril
+    index_structure  what an index means                    indexing        x[index]
+    updating         x.at[index].set                        taking          take, take_along_axis
+    sorting          sort, argsort, top_k                   searching       where, nonzero
+    locating         searchsorted, interp                   contractions    dot, matmul
+    einstein_sums    einsum                                 convolution     convolve, correlate
+    linalg           norm, multi_dot                        statistics      quantile, cov
+    histograms       bincount, histogram                    differences     diff, gradient
+    sets             unique, isin                           polynomial      polyval, roots
+    index_tricks     tril_indices, delete, insert           integers        gcd, packbits
+    functional       vectorize, ufunc                       information     shape, save, load
     methods          the operators and methods of arrays
 
 Names only; each is defined in one of these files.
@@ -20,13 +28,15 @@ from __future__ import annotations
 import numpy as _numpy
 from jato.core.array import Array as ndarray
 from jato.numpy import linalg as linalg
+from jato.numpy.closeness import (
+    allclose,
+    array_equal,
+    array_equiv,
+    isclose,
+)
 from jato.numpy.contractions import (
-    convolve,
-    correlate,
     cross,
     dot,
-    einsum,
-    einsum_path,
     inner,
     kron,
     matmul,
@@ -37,50 +47,36 @@ from jato.numpy.contractions import (
     vecdot,
     vecmat,
 )
+from jato.numpy.convolution import (
+    convolve,
+    correlate,
+)
 from jato.numpy.creation import (
-    arange,
     array,
     asarray,
     astype,
-    bartlett,
-    blackman,
-    c_,
     copy,
-    diag,
-    diagflat,
-    diagonal,
     empty,
     empty_like,
     eye,
     from_dlpack,
     frombuffer,
     fromfile,
-    fromfunction,
     fromiter,
     fromstring,
     full,
     full_like,
-    geomspace,
-    hamming,
-    hanning,
     identity,
-    indices,
-    kaiser,
-    linspace,
-    logspace,
-    meshgrid,
-    mgrid,
-    ogrid,
     ones,
     ones_like,
-    r_,
-    trace,
-    tri,
-    tril,
-    triu,
-    vander,
     zeros,
     zeros_like,
+)
+from jato.numpy.cumulative import (
+    cumprod,
+    cumsum,
+    cumulative_prod,
+    cumulative_sum,
 )
 from jato.numpy.differences import (
     diff,
@@ -89,77 +85,37 @@ from jato.numpy.differences import (
     trapezoid,
     unwrap,
 )
+from jato.numpy.einstein_sums import (
+    einsum,
+    einsum_path,
+)
 from jato.numpy.elementwise import (
     abs,
     absolute,
     add,
-    around,
-    bitwise_and,
-    bitwise_count,
-    bitwise_invert,
-    bitwise_left_shift,
-    bitwise_not,
-    bitwise_or,
-    bitwise_right_shift,
-    bitwise_xor,
-    ceil,
     clip,
-    conj,
-    conjugate,
-    copysign,
     divide,
     divmod,
-    equal,
     fabs,
     float_power,
-    floor,
     floor_divide,
     fmax,
     fmin,
     fmod,
-    frexp,
-    greater,
-    greater_equal,
-    heaviside,
-    imag,
-    invert,
-    isfinite,
-    isinf,
-    isnan,
-    isneginf,
-    isposinf,
-    ldexp,
-    left_shift,
-    less,
-    less_equal,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
     maximum,
     minimum,
     mod,
-    modf,
     multiply,
     negative,
-    nextafter,
-    not_equal,
     positive,
     pow,
     power,
-    real,
     reciprocal,
     remainder,
-    right_shift,
-    rint,
-    round,
     sign,
-    signbit,
-    spacing,
     square,
     subtract,
     true_divide,
-    trunc,
 )
 from jato.numpy.functional import (
     apply_along_axis,
@@ -167,6 +123,30 @@ from jato.numpy.functional import (
     frompyfunc,
     ufunc,
     vectorize,
+)
+from jato.numpy.grids import (
+    c_,
+    diag,
+    diagflat,
+    diagonal,
+    fromfunction,
+    indices,
+    meshgrid,
+    mgrid,
+    ogrid,
+    r_,
+    trace,
+    tri,
+    tril,
+    triu,
+    vander,
+)
+from jato.numpy.histograms import (
+    bincount,
+    histogram,
+    histogram2d,
+    histogram_bin_edges,
+    histogramdd,
 )
 from jato.numpy.index_tricks import (
     delete,
@@ -181,12 +161,6 @@ from jato.numpy.index_tricks import (
     trim_zeros,
     triu_indices,
     triu_indices_from,
-)
-from jato.numpy.indexing import (
-    put,
-    put_along_axis,
-    take,
-    take_along_axis,
 )
 from jato.numpy.information import (
     array_repr,
@@ -209,9 +183,44 @@ from jato.numpy.integers import (
     packbits,
     unpackbits,
 )
+from jato.numpy.locating import (
+    digitize,
+    interp,
+    ravel_multi_index,
+    searchsorted,
+    unravel_index,
+)
+from jato.numpy.logic import (
+    bitwise_and,
+    bitwise_count,
+    bitwise_invert,
+    bitwise_left_shift,
+    bitwise_not,
+    bitwise_or,
+    bitwise_right_shift,
+    bitwise_xor,
+    equal,
+    greater,
+    greater_equal,
+    invert,
+    isfinite,
+    isinf,
+    isnan,
+    isneginf,
+    isposinf,
+    left_shift,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    not_equal,
+    right_shift,
+    signbit,
+)
 from jato.numpy.manipulation import (
     append,
-    array_split,
     atleast_1d,
     atleast_2d,
     atleast_3d,
@@ -222,34 +231,36 @@ from jato.numpy.manipulation import (
     column_stack,
     concat,
     concatenate,
-    dsplit,
     dstack,
     expand_dims,
-    flip,
-    fliplr,
-    flipud,
-    hsplit,
     hstack,
     matrix_transpose,
     moveaxis,
-    pad,
     permute_dims,
     ravel,
-    repeat,
     reshape,
-    resize,
-    roll,
     rollaxis,
-    rot90,
-    split,
     squeeze,
     stack,
     swapaxes,
-    tile,
     transpose,
-    unstack,
-    vsplit,
     vstack,
+)
+from jato.numpy.nan_reductions import (
+    nanargmax,
+    nanargmin,
+    nancumprod,
+    nancumsum,
+    nanmax,
+    nanmean,
+    nanmin,
+    nanprod,
+    nanstd,
+    nansum,
+    nanvar,
+)
+from jato.numpy.padding import (
+    pad,
 )
 from jato.numpy.polynomial import (
     poly,
@@ -262,43 +273,70 @@ from jato.numpy.polynomial import (
     polyval,
     roots,
 )
+from jato.numpy.ranges import (
+    arange,
+    bartlett,
+    blackman,
+    geomspace,
+    hamming,
+    hanning,
+    kaiser,
+    linspace,
+    logspace,
+)
+from jato.numpy.rearrangement import (
+    array_split,
+    dsplit,
+    flip,
+    fliplr,
+    flipud,
+    hsplit,
+    repeat,
+    resize,
+    roll,
+    rot90,
+    split,
+    tile,
+    unstack,
+    vsplit,
+)
 from jato.numpy.reductions import (
     all,
-    allclose,
     amax,
     amin,
     any,
     argmax,
     argmin,
-    array_equal,
-    array_equiv,
     average,
     count_nonzero,
-    cumprod,
-    cumsum,
-    cumulative_prod,
-    cumulative_sum,
-    isclose,
     max,
     mean,
     min,
     minmax,
-    nanargmax,
-    nanargmin,
-    nancumprod,
-    nancumsum,
-    nanmax,
-    nanmean,
-    nanmin,
-    nanprod,
-    nanstd,
-    nansum,
-    nanvar,
     prod,
     ptp,
     std,
     sum,
     var,
+)
+from jato.numpy.rounding import (
+    around,
+    ceil,
+    conj,
+    conjugate,
+    copysign,
+    floor,
+    frexp,
+    heaviside,
+    imag,
+    ldexp,
+    modf,
+    nextafter,
+    real,
+    rint,
+    round,
+    spacing,
+    trunc,
 )
 from jato.numpy.scalar_types import (
     bfloat16,
@@ -337,17 +375,12 @@ from jato.numpy.searching import (
     argwhere,
     choose,
     compress,
-    digitize,
     extract,
     flatnonzero,
-    interp,
     nonzero,
     piecewise,
     place,
-    ravel_multi_index,
-    searchsorted,
     select,
-    unravel_index,
     where,
 )
 from jato.numpy.sets import (
@@ -372,19 +405,20 @@ from jato.numpy.sorting import (
     top_k,
 )
 from jato.numpy.statistics import (
-    bincount,
     corrcoef,
     cov,
-    histogram,
-    histogram2d,
-    histogram_bin_edges,
-    histogramdd,
     median,
     nanmedian,
     nanpercentile,
     nanquantile,
     percentile,
     quantile,
+)
+from jato.numpy.taking import (
+    put,
+    put_along_axis,
+    take,
+    take_along_axis,
 )
 from jato.numpy.transcendental import (
     acos,

@@ -1,4 +1,4 @@
-"""Products of arrays: dot, matmul, einsum and their kin, convolution in one dimension.
+"""Products of arrays: dot, matmul, tensordot, outer, kron, cross and their kin.
 
 All end in `dot_general` (ops/contract.py) with operands of one dtype.  `preferred_element_type`
 is the dtype of the result; `precision` is accepted and has no effect: products are computed in
@@ -13,9 +13,8 @@ from typing import Any
 
 from jato.base.dtypes import canonicalize, is_bool, is_complex
 from jato.base.errors import ShapeMismatchError
-from jato.base.lazy import LazyModule
 from jato.jit.eager import public
-from jato.numpy.manipulation import hashable, moveaxis
+from jato.numpy.manipulation import moveaxis
 from jato.numpy.promote import (
     as_operand,
     common_shape,
@@ -28,14 +27,12 @@ from jato.numpy.promote import (
     shape_of,
 )
 from jato.numpy.reductions import as_type
-from jato.ops import contract, elementwise, structural, window
+from jato.ops import contract, elementwise, structural
 
-opt_einsum = LazyModule("opt_einsum")
-
-_STATIC = ("precision", "preferred_element_type", "out_sharding")
+STATIC = ("precision", "preferred_element_type", "out_sharding")
 
 
-def _dot_general(
+def product_over(
     a: Any, b: Any, contracting: tuple[Any, Any], batch: tuple[Any, Any], preferred: Any
 ) -> Any:
     preferred = None if preferred is None else canonicalize(preferred)
@@ -50,7 +47,7 @@ def _check_inner(function: str, a: Any, b: Any, i: int, j: int) -> None:
         )
 
 
-@public(static=_STATIC)
+@public(static=STATIC)
 def dot(
     a: Any,
     b: Any,
@@ -68,7 +65,7 @@ def dot(
     Array(11., dtype=float32)
     """
     if not shape_of(as_operand("dot", a)) or not shape_of(as_operand("dot", b, 1)):
-        product = _multiply("dot", a, b)
+        product = multiply_operands("dot", a, b)
         return (
             product
             if preferred_element_type is None
@@ -78,10 +75,10 @@ def dot(
     i = len(a.shape) - 1
     j = builtins.max(len(b.shape) - 2, 0)
     _check_inner("dot", a, b, i, j)
-    return _dot_general(a, b, ((i,), (j,)), ((), ()), preferred_element_type)
+    return product_over(a, b, ((i,), (j,)), ((), ()), preferred_element_type)
 
 
-def _multiply(function: str, a: Any, b: Any) -> Any:
+def multiply_operands(function: str, a: Any, b: Any) -> Any:
     x, y = promote_all(function, a, b)
     return elementwise.bitwise_and(x, y) if is_bool(dtype_of(x)) else elementwise.mul(x, y)
 
@@ -99,21 +96,21 @@ def _matmul(function: str, a: Any, b: Any, preferred: Any) -> Any:
     i, j = rank_a - 1, builtins.max(rank_b - 2, 0)
     _check_inner(function, a, b, i, j)
     if rank_b <= 2:
-        return _dot_general(a, b, ((i,), (j,)), ((), ()), preferred)
+        return product_over(a, b, ((i,), (j,)), ((), ()), preferred)
     if rank_a == 1:
         # b's last axis and its batch remain, in order
-        return _dot_general(a, b, ((0,), (j,)), ((), ()), preferred)
+        return product_over(a, b, ((0,), (j,)), ((), ()), preferred)
     batch_a, batch_b = a.shape[:-2], b.shape[:-2]
     if math.prod(batch_a) == 1 and len(batch_a) <= len(batch_b):
         # one matrix against many: contract without a batch and put its rows in place
         flat = structural.reshape(a, a.shape[-2:])
-        result = _dot_general(flat, b, ((1,), (rank_b - 2,)), ((), ()), preferred)
+        result = product_over(flat, b, ((1,), (rank_b - 2,)), ((), ()), preferred)
         return moveaxis(result, 0, -2)
     batch = common_shape(function, [batch_a, batch_b])
     a, b = _expand_batch(a, batch), _expand_batch(b, batch)
     axes = tuple(range(len(batch)))
     n = len(batch)
-    return _dot_general(a, b, ((n + 1,), (n,)), (axes, axes), preferred)
+    return product_over(a, b, ((n + 1,), (n,)), (axes, axes), preferred)
 
 
 def _expand_batch(x: Any, batch: tuple[int, ...]) -> Any:
@@ -124,7 +121,7 @@ def _expand_batch(x: Any, batch: tuple[int, ...]) -> Any:
     return structural.broadcast_in_dim(x, target, tuple(range(rank - len(x.shape), rank)))
 
 
-@public(static=_STATIC)
+@public(static=STATIC)
 def matmul(
     a: Any,
     b: Any,
@@ -145,7 +142,7 @@ def matmul(
     return _matmul("matmul", a, b, preferred_element_type)
 
 
-@public(static=_STATIC)
+@public(static=STATIC)
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The sum of products over the last axes of both.
 
@@ -154,11 +151,11 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     Array(11., dtype=float32)
     """
     if not shape_of(as_operand("inner", a)) or not shape_of(as_operand("inner", b, 1)):
-        return _multiply("inner", a, b)
+        return multiply_operands("inner", a, b)
     a, b = promote_dtypes("inner", a, b)
     i, j = len(a.shape) - 1, len(b.shape) - 1
     _check_inner("inner", a, b, i, j)
-    return _dot_general(a, b, ((i,), (j,)), ((), ()), preferred_element_type)
+    return product_over(a, b, ((i,), (j,)), ((), ()), preferred_element_type)
 
 
 @public()
@@ -174,14 +171,14 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
     a, b = promote_dtypes("outer", a, b)
     a = structural.reshape(a, (math.prod(a.shape), 1))
     b = structural.reshape(b, (1, math.prod(b.shape)))
-    return _multiply("outer", a, b)
+    return multiply_operands("outer", a, b)
 
 
-def _conjugated(x: Any) -> Any:
+def conjugated(x: Any) -> Any:
     return elementwise.conj(x) if is_complex(dtype_of(x)) else x
 
 
-@public(static=_STATIC)
+@public(static=STATIC)
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The dot product of the flattened arrays, the first one conjugated.
 
@@ -192,7 +189,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     a, b = promote_dtypes("vdot", a, b)
     a, b = (structural.reshape(x, (math.prod(x.shape),)) for x in (a, b))
     _check_inner("vdot", a, b, 0, 0)
-    return _dot_general(_conjugated(a), b, ((0,), (0,)), ((), ()), preferred_element_type)
+    return product_over(conjugated(a), b, ((0,), (0,)), ((), ()), preferred_element_type)
 
 
 def _vector_product(function: str, x1: Any, x2: Any, axis: int, preferred: Any) -> Any:
@@ -210,10 +207,10 @@ def _vector_product(function: str, x1: Any, x2: Any, axis: int, preferred: Any) 
         for x in (x1, x2)
     )
     axes = tuple(range(rank))
-    return _dot_general(_conjugated(x1), x2, ((rank,), (rank,)), (axes, axes), preferred)
+    return product_over(conjugated(x1), x2, ((rank,), (rank,)), (axes, axes), preferred)
 
 
-@public(static=(*_STATIC, "axis"))
+@public(static=(*STATIC, "axis"))
 def vecdot(
     x1: Any,
     x2: Any,
@@ -263,12 +260,12 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
         raise ValueError(
             f"vecmat: expected a vector and a matrix, got shapes {x1.shape} and {x2.shape}"
         )
-    row = structural.reshape(_conjugated(x1), (*x1.shape[:-1], 1, x1.shape[-1]))
+    row = structural.reshape(conjugated(x1), (*x1.shape[:-1], 1, x1.shape[-1]))
     product = _matmul("vecmat", row, x2, None)
     return structural.reshape(product, (*product.shape[:-2], product.shape[-1]))
 
 
-@public(static=(*_STATIC, "axes"))
+@public(static=(*STATIC, "axes"))
 def tensordot(
     a: Any,
     b: Any,
@@ -304,7 +301,7 @@ def tensordot(
             raise TypeError(f"tensordot: axes lists must have equal length, got {axes}")
     for i, j in zip(left, right, strict=True):
         _check_inner("tensordot", a, b, i, j)
-    return _dot_general(a, b, (left, right), ((), ()), preferred_element_type)
+    return product_over(a, b, (left, right), ((), ()), preferred_element_type)
 
 
 @public()
@@ -321,7 +318,9 @@ def kron(a: Any, b: Any) -> Any:
     shape_b = (1,) * (rank - len(b.shape)) + b.shape
     wide_a = tuple(n for s in shape_a for n in (s, 1))
     wide_b = tuple(n for s in shape_b for n in (1, s))
-    product = _multiply("kron", structural.reshape(a, wide_a), structural.reshape(b, wide_b))
+    product = multiply_operands(
+        "kron", structural.reshape(a, wide_a), structural.reshape(b, wide_b)
+    )
     return structural.reshape(product, tuple(s * t for s, t in zip(shape_a, shape_b, strict=True)))
 
 
@@ -371,311 +370,3 @@ def cross(
         [structural.reshape(c, (*batch, 1)) for c in columns], len(batch)
     )
     return moveaxis(stacked, -1, axisc)
-
-
-# ---- einsum
-
-
-class _Shaped:
-    """What opt_einsum needs to know of an operand."""
-
-    def __init__(self, shape: tuple[int, ...]):
-        self.shape = shape
-
-
-def _interleaved(operands: tuple[Any, ...]) -> tuple[str, list[Any]]:
-    """einsum(x, [0, 1], y, [1, 2], [0, 2]) -> subscripts and operands."""
-    arrays = list(operands[0 : len(operands) // 2 * 2 : 2])
-    lists = list(operands[1 : len(operands) // 2 * 2 : 2])
-    letter = lambda i: "..." if i is Ellipsis else opt_einsum.get_symbol(int(i))  # noqa: E731
-    terms = ["".join(map(letter, item)) for item in lists]
-    subscripts = ",".join(terms)
-    if len(operands) % 2:
-        subscripts += "->" + "".join(map(letter, operands[-1]))
-    return subscripts, arrays
-
-
-def _optimize(optimize: Any) -> Any:
-    return "optimal" if optimize is True else optimize
-
-
-def einsum(
-    subscripts: Any,
-    /,
-    *operands: Any,
-    out: None = None,
-    optimize: Any = "auto",
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    _dot_general: Any = None,
-    out_sharding: Any = None,
-) -> Any:
-    """Einstein's summation: products summed over the indices that the output does not name.
-
-    subscripts: as in "ij,jk->ik"; or operands and index lists in turn.  The order of the pairwise
-    products is chosen by opt_einsum.
-
-    >>> import jato.numpy as jnp
-    >>> jnp.einsum("ij,j->i", jnp.ones((2, 3)), jnp.ones(3))
-    Array([3., 3.], dtype=float32)
-    """
-    require_no_out("einsum", out)
-    if not isinstance(subscripts, str):
-        subscripts, arrays = _interleaved((subscripts, *operands))
-        operands = tuple(arrays)
-    optimize = hashable(optimize) if isinstance(optimize, (list, tuple)) else optimize
-    return _einsum(tuple(operands), subscripts, optimize, preferred_element_type)
-
-
-def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> Any:
-    """The order of pairwise products that `einsum` takes, and its description by opt_einsum.
-
-    >>> import jato.numpy as jnp
-    >>> jnp.einsum_path("ij,jk->ik", jnp.ones((2, 2)), jnp.ones((2, 2)))[0]
-    [(0, 1)]
-    """
-    if isinstance(optimize, bool):
-        optimize = "optimal" if optimize else [tuple(range(len(operands)))]
-    return opt_einsum.contract_path(subscripts, *operands, optimize=optimize)
-
-
-_einsum_plans: dict[Any, tuple[list[str], str, list[tuple[tuple[int, ...], str]]]] = {}
-
-
-def _einsum_plan(subscripts: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> Any:
-    """(input terms, output term, [(positions to contract, resulting term)]).  Kept: a path costs 100 us."""
-    key = (subscripts, shapes, optimize)
-    found = _einsum_plans.get(key)
-    if found is None:
-        inputs, output, _ = opt_einsum.parser.parse_einsum_input(
-            (subscripts, *map(_Shaped, shapes)), shapes=False
-        )
-        terms = inputs.split(",")
-        _check_einsum(subscripts, terms, output, shapes)
-        if len(shapes) <= 2:
-            path: Any = [tuple(range(len(shapes)))]
-        else:
-            kind = "auto" if optimize is True else optimize
-            path = (
-                [tuple(range(len(shapes)))]
-                if kind is False
-                else opt_einsum.contract_path(subscripts, *map(_Shaped, shapes), optimize=kind)[0]
-            )
-        found = (terms, output, [tuple(p) for p in path])
-        if len(_einsum_plans) > 1024:
-            _einsum_plans.clear()
-        _einsum_plans[key] = found
-    return found
-
-
-def _check_einsum(subscripts: str, terms: list[str], output: str, shapes: Any) -> None:
-    sizes: dict[str, int] = {}
-    if len(terms) != len(shapes):
-        raise ValueError(f"einsum: {subscripts!r} names {len(terms)} operands, got {len(shapes)}")
-    for term, shape in zip(terms, shapes, strict=True):
-        if len(term) != len(shape):
-            raise ValueError(
-                f"einsum: {subscripts!r} names {len(term)} axes ({term}) for shape {shape}"
-            )
-        for name, size in zip(term, shape, strict=True):
-            if sizes.setdefault(name, size) != size and 1 not in (size, sizes[name]):
-                raise ValueError(
-                    f"einsum: index {name!r} of {subscripts!r} has sizes {sizes[name]} and {size}"
-                )
-            sizes[name] = builtins.max(size, sizes[name]) if size != 0 else 0
-    for name in output:
-        if name not in sizes:
-            raise ValueError(
-                f"einsum: output index {name!r} of {subscripts!r} is not in the inputs"
-            )
-
-
-@public(static=("subscripts", "optimize", "preferred_element_type"))
-def _einsum(
-    operands: tuple[Any, ...], subscripts: str, optimize: Any, preferred_element_type: Any
-) -> Any:
-    arrays = promote_dtypes("einsum", *operands)
-    shapes = tuple(x.shape for x in arrays)
-    terms, output, path = _einsum_plan(subscripts, shapes, optimize)
-    live = [_diagonal(x, term) for x, term in zip(arrays, terms, strict=True)]
-    if any_ones(live):
-        live = _drop_broadcast_ones(live, output)
-    for positions in path:
-        chosen = [live[i] for i in positions]
-        live = [item for i, item in enumerate(live) if i not in positions]
-        needed = set(output).union(*(set(term) for _, term in live))
-        result = chosen[0]
-        for k, other in enumerate(chosen[1:]):
-            rest = set().union(*(set(term) for _, term in chosen[k + 2 :]))
-            result = _pair(result, other, needed | rest, preferred_element_type)
-        result = _sum_out(result, needed)
-        live.append(result)
-    x, term = live[0]
-    x, term = _sum_out((x, term), set(output))
-    order = tuple(term.index(name) for name in output)
-    x = structural.transpose(x, order) if order != tuple(range(len(order))) else x
-    return x if preferred_element_type is None else as_type(x, canonicalize(preferred_element_type))
-
-
-def any_ones(live: list[tuple[Any, str]]) -> bool:
-    """Does an index have size 1 in one operand and another size elsewhere?"""
-    sizes: dict[str, set[int]] = {}
-    for x, term in live:
-        for name, size in zip(term, x.shape, strict=True):
-            sizes.setdefault(name, set()).add(size)
-    return builtins.any(len(s) > 1 for s in sizes.values())
-
-
-def _drop_broadcast_ones(live: list[tuple[Any, str]], output: str) -> list[tuple[Any, str]]:
-    largest: dict[str, int] = {}
-    for x, term in live:
-        for name, size in zip(term, x.shape, strict=True):
-            largest[name] = size if largest.get(name, 1) == 1 else largest[name]
-    result = []
-    for x, term in live:
-        gone = [i for i, name in enumerate(term) if x.shape[i] == 1 and largest[name] != 1]
-        shape = tuple(s for i, s in enumerate(x.shape) if i not in gone)
-        result.append(
-            (structural.reshape(x, shape), "".join(n for i, n in enumerate(term) if i not in gone))
-        )
-    return result
-
-
-def _diagonal(x: Any, term: str) -> tuple[Any, str]:
-    """Indices named twice in one operand: its diagonal."""
-    while len(set(term)) != len(term):
-        name = next(n for n in term if term.count(n) > 1)
-        i, j = term.index(name), term.rindex(name)
-        x = moveaxis(x, (i, j), (-2, -1))
-        *batch, n, _ = x.shape
-        flat = structural.reshape(x, (*batch, n * n))
-        limits = (*batch, n * n)
-        rank = len(batch)
-        x = (
-            structural.slice(flat, (0,) * (rank + 1), limits, (1,) * rank + (n + 1,))
-            if n
-            else (structural.reshape(flat, (*batch, 0)))
-        )
-        term = "".join(c for k, c in enumerate(term) if k not in (i, j)) + name
-    return x, term
-
-
-def _sum_out(item: tuple[Any, str], needed: set[str]) -> tuple[Any, str]:
-    x, term = item
-    gone = tuple(i for i, name in enumerate(term) if name not in needed)
-    if not gone:
-        return item
-    if is_bool(dtype_of(x)):
-        raise TypeError("einsum: sums of bools are not defined; convert to integers")
-    return structural.reduce_sum(x, gone), "".join(n for n in term if n in needed)
-
-
-def _pair(
-    left: tuple[Any, str], right: tuple[Any, str], needed: set[str], preferred: Any
-) -> tuple[Any, str]:
-    """The product of two operands, summed over what nobody needs any more."""
-    (x, a), (y, b) = left, right
-    x, a = _sum_out((x, a), needed | set(b))
-    y, b = _sum_out((y, b), needed | set(a))
-    shared = [name for name in a if name in b]
-    batch = [name for name in shared if name in needed]
-    inner_names = [name for name in shared if name not in needed]
-    numbers = (
-        (tuple(map(a.index, inner_names)), tuple(map(b.index, inner_names))),
-        (tuple(map(a.index, batch)), tuple(map(b.index, batch))),
-    )
-    term = (
-        "".join(batch)
-        + "".join(n for n in a if n not in shared)
-        + "".join(n for n in b if n not in shared)
-    )
-    if not inner_names:
-        return _outer_pair(x, a, y, b, term), term
-    return _dot_general(x, y, *numbers, preferred), term
-
-
-def _outer_pair(x: Any, a: str, y: Any, b: str, term: str) -> Any:
-    """No sum: an elementwise product of broadcast operands, which fuses."""
-    sizes = dict(zip(a, x.shape, strict=True)) | dict(zip(b, y.shape, strict=True))
-    shape = tuple(sizes[n] for n in term)
-
-    def spread(z: Any, names: str) -> Any:
-        order = sorted(range(len(names)), key=lambda i: term.index(names[i]))
-        z = structural.transpose(z, tuple(order))
-        return structural.broadcast_in_dim(z, shape, tuple(term.index(names[i]) for i in order))
-
-    return _multiply("einsum", spread(x, a), spread(y, b))
-
-
-# ---- convolution
-
-
-def _convolve(function: str, a: Any, v: Any, mode: str, preferred: Any, flip: bool) -> Any:
-    if mode not in ("full", "same", "valid"):
-        raise ValueError(
-            f"{function}: argument 'mode' must be 'full', 'same' or 'valid', got {mode!r}"
-        )
-    a, v = promote_dtypes(function, a, v, inexact=True)
-    for name, x in (("a", a), ("v", v)):
-        if len(x.shape) != 1:
-            raise ValueError(f"{function}: argument '{name}' must have rank 1, got shape {x.shape}")
-        if x.shape[0] == 0:
-            raise ValueError(f"{function}: argument '{name}' must not be empty")
-    swapped = v.shape[0] > a.shape[0]
-    if function == "correlate":
-        v = _conjugated(v)
-    if swapped:
-        a, v = v, a
-    if flip:
-        v = structural.rev(v, (0,))
-    n = v.shape[0]
-    padding = {"full": (n - 1, n - 1), "valid": (0, 0), "same": (n // 2, n - 1 - n // 2)}[mode]
-    if function == "correlate" and mode == "same":
-        padding = (n // 2, n - 1 - n // 2)
-    result = window.conv_general_dilated(
-        structural.reshape(a, (1, 1, a.shape[0])),
-        structural.reshape(v, (1, 1, n)),
-        (1,),
-        [padding],
-        preferred_element_type=None if preferred is None else canonicalize(preferred),
-    )
-    result = structural.reshape(result, (result.shape[-1],))
-    if function == "correlate" and swapped:
-        result = structural.rev(result, (0,))
-    return result
-
-
-@public(static=(*_STATIC, "mode"))
-def convolve(
-    a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
-    """The discrete convolution of two vectors, in floats.
-
-    mode: "full" (every overlap), "same" (as long as the longer one), "valid" (full overlap only).
-    Raises ValueError for other ranks and for empty arrays.
-
-    >>> import jato.numpy as jnp
-    >>> jnp.convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 1.0]))
-    Array([1., 3., 5., 3.], dtype=float32)
-    """
-    return _convolve("convolve", a, v, mode, preferred_element_type, True)
-
-
-@public(static=(*_STATIC, "mode"))
-def correlate(
-    a: Any,
-    v: Any,
-    mode: str = "valid",
-    *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
-    """The cross-correlation of two vectors, in floats; v is conjugated.
-
-    mode: as for `convolve`.
-
-    >>> import jato.numpy as jnp
-    >>> jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 1.0]))
-    Array([3., 5.], dtype=float32)
-    """
-    return _convolve("correlate", a, v, mode, preferred_element_type, False)

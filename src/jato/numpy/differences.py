@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jato.base.dtypes import is_bool, is_floating, is_integer
 from jato.jit.eager import public
-from jato.numpy.elementwise import select_where
+from jato.numpy.makers import select_where
 from jato.numpy.manipulation import as_weak_array, concatenate, moveaxis
 from jato.numpy.promote import (
     as_array,

@@ -8,16 +8,20 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
-from jato.numpy import elementwise, reductions, transcendental
+from jato.numpy import cumulative, elementwise, logic, reductions, transcendental
 from jato.numpy.creation import asarray
-from jato.numpy.indexing import IndexUpdateRef
 from jato.numpy.manipulation import broadcast_to, expand_dims, moveaxis, reshape, stack
 from jato.numpy.promote import as_array, common_shape, normalize_axes, normalize_axis
 from jato.numpy.reductions import keep_axes
+from jato.numpy.updating import IndexUpdateRef
 from jato.transforms.vmap import vmap
 
 _NAME = r"[A-Za-z_]\w*"
+
+
 _TERM = rf"\(\s*(?:{_NAME}(?:\s*,\s*{_NAME})*)?\s*\)"
+
+
 _SIGNATURE = re.compile(rf"^\s*{_TERM}(?:\s*,\s*{_TERM})*\s*->\s*{_TERM}(?:\s*,\s*{_TERM})*\s*$")
 
 
@@ -311,18 +315,18 @@ def _make_ufunc(
 
 def attach_methods() -> None:
     """Makes the elementwise functions of two arguments ufuncs."""
-    e, r = elementwise, reductions
-    _make_ufunc(e.add, 2, 0, r.sum, r.cumsum, "add")
-    _make_ufunc(e.multiply, 2, 1, r.prod, r.cumprod, "multiply")
+    e, r, b = elementwise, reductions, logic
+    _make_ufunc(e.add, 2, 0, r.sum, cumulative.cumsum, "add")
+    _make_ufunc(e.multiply, 2, 1, r.prod, cumulative.cumprod, "multiply")
     _make_ufunc(e.maximum, 2, None, r.max, None, "max")
     _make_ufunc(e.minimum, 2, None, r.min, None, "min")
-    _make_ufunc(e.logical_and, 2, True, r.all)
-    _make_ufunc(e.logical_or, 2, False, r.any)
+    _make_ufunc(b.logical_and, 2, True, r.all)
+    _make_ufunc(b.logical_or, 2, False, r.any)
     _make_ufunc(e.subtract, 2, None, None, None, "subtract")
-    _make_ufunc(e.bitwise_and, 2, -1)
-    _make_ufunc(e.bitwise_or, 2, 0)
-    _make_ufunc(e.bitwise_xor, 2, 0)
-    _make_ufunc(e.logical_xor, 2, False)
+    _make_ufunc(b.bitwise_and, 2, -1)
+    _make_ufunc(b.bitwise_or, 2, 0)
+    _make_ufunc(b.bitwise_xor, 2, 0)
+    _make_ufunc(b.logical_xor, 2, False)
     _make_ufunc(e.negative, 1)
     _make_ufunc(transcendental.logaddexp, 2, -np.inf)
     _make_ufunc(transcendental.logaddexp2, 2, -np.inf)

@@ -11,12 +11,12 @@ from jato.base.dtypes import canonicalize, is_bool, is_integer
 from jato.base.errors import ConcretizationTypeError
 from jato.core.array import concrete, from_host, require_integer
 from jato.jit.eager import public
-from jato.numpy.elementwise import select_where
-from jato.numpy.indexing import take
+from jato.numpy.makers import select_where
 from jato.numpy.manipulation import broadcast_to, moveaxis, ravel
 from jato.numpy.promote import as_array, broadcast, cast, dtype_of, normalize_axis
 from jato.numpy.searching import nonzero, take_vector
 from jato.numpy.sorting import argsort
+from jato.numpy.taking import take
 from jato.ops import elementwise, structural
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from jato.base.dtypes import is_bool, is_integer, is_unsigned
 from jato.jit.eager import public
-from jato.numpy.elementwise import as_bool, select_where
+from jato.numpy.logic import as_bool
+from jato.numpy.makers import select_where
 from jato.numpy.promote import (
     as_array,
     as_typed,

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from jato.base.dtypes import is_complex
 from jato.jit.eager import public
-from jato.numpy import contractions, creation, manipulation
+from jato.numpy import contractions, grids, manipulation
 from jato.numpy.creation import eye
-from jato.numpy.elementwise import select_where
+from jato.numpy.makers import select_where
 from jato.numpy.manipulation import expand_dims, sequence_items
 from jato.numpy.promote import as_array, broadcast, dtype_of, normalize_axes, promote_dtypes
 from jato.numpy.reductions import as_type, keep_axes
@@ -225,7 +225,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     >>> jnp.linalg.diagonal(jnp.array([[1, 2], [3, 4]]))
     Array([1, 4], dtype=int32)
     """
-    return creation.diagonal(x, offset, -2, -1)
+    return grids.diagonal(x, offset, -2, -1)
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
@@ -235,7 +235,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     >>> jnp.linalg.trace(jnp.array([[1, 2], [3, 4]]))
     Array(5, dtype=int32)
     """
-    return creation.trace(x, offset, -2, -1, dtype)
+    return grids.trace(x, offset, -2, -1, dtype)
 
 
 def _chain_order(sizes: list[int]) -> list[list[int]]:

@@ -15,26 +15,27 @@ import numpy as np
 from jato import _native
 from jato.base import dtypes
 from jato.base.errors import ConcretizationTypeError
-from jato.core.array import (
-    Array,
-    ArrayImpl,
-    array_format,
-    array_repr,
-    array_str,
-    require_concrete,
-)
+from jato.core.array import Array, ArrayImpl, array_format, array_repr, array_str, require_concrete
 from jato.core.placement import Device, SingleDevice
 from jato.core.trace import Tracer, install_operators
 from jato.jit.eager import public
 from jato.numpy import (
     contractions,
     creation,
+    cumulative,
     elementwise,
+    grids,
     indexing,
+    locating,
+    logic,
     manipulation,
+    rearrangement,
     reductions,
+    rounding,
     searching,
     sorting,
+    taking,
+    updating,
 )
 from jato.numpy.promote import as_array
 from jato.ops import convert
@@ -49,21 +50,21 @@ OPERATORS: dict[str, Any] = {
     "divmod": elementwise.divmod,
     "pow": elementwise.power,
     "matmul": contractions.matmul,
-    "and": elementwise.bitwise_and,
-    "or": elementwise.bitwise_or,
-    "xor": elementwise.bitwise_xor,
-    "lshift": elementwise.left_shift,
-    "rshift": elementwise.right_shift,
-    "eq": elementwise.equal,
-    "ne": elementwise.not_equal,
-    "lt": elementwise.less,
-    "le": elementwise.less_equal,
-    "gt": elementwise.greater,
-    "ge": elementwise.greater_equal,
+    "and": logic.bitwise_and,
+    "or": logic.bitwise_or,
+    "xor": logic.bitwise_xor,
+    "lshift": logic.left_shift,
+    "rshift": logic.right_shift,
+    "eq": logic.equal,
+    "ne": logic.not_equal,
+    "lt": logic.less,
+    "le": logic.less_equal,
+    "gt": logic.greater,
+    "ge": logic.greater_equal,
     "neg": elementwise.negative,
     "pos": elementwise.positive,
     "abs": elementwise.absolute,
-    "invert": elementwise.invert,
+    "invert": logic.invert,
     "getitem": indexing.getitem,
 }
 
@@ -161,7 +162,7 @@ def _byteswap(self: Any) -> Any:
     if self.dtype.itemsize == 1:
         return self
     octets = _bits_as(self, np.dtype(np.uint8))
-    return _bits_as(manipulation.flip(octets, -1), self.dtype)
+    return _bits_as(rearrangement.flip(octets, -1), self.dtype)
 
 
 def _placement_set(self: Any) -> frozenset[Device]:
@@ -201,7 +202,7 @@ def _flat(self: Any) -> Any:
 
 def _at(self: Any) -> Any:
     """`x.at[index]`: see `IndexUpdateRef`."""
-    return indexing.IndexUpdateHelper(self)
+    return updating.IndexUpdateHelper(self)
 
 
 def _array_namespace(self: Any, /, *, api_version: str | None = None) -> Any:
@@ -214,6 +215,7 @@ def _array_namespace(self: Any, /, *, api_version: str | None = None) -> Any:
 
 
 _namespace: list[Any] = []
+
 
 METHODS: dict[str, Any] = {
     "all": reductions.all,
@@ -231,8 +233,8 @@ METHODS: dict[str, Any] = {
     "compress": lambda self, condition, axis=None, **options: searching.compress(
         condition, self, axis, **options
     ),
-    "conj": elementwise.conjugate,
-    "conjugate": elementwise.conjugate,
+    "conj": rounding.conjugate,
+    "conjugate": rounding.conjugate,
     "copy": _copy,
     "committed": property(lambda self: getattr(self, "placement", None) is not None),
     "device": property(_device),
@@ -243,13 +245,13 @@ METHODS: dict[str, Any] = {
     "platform": _platform,
     "sharding": property(_sharding),
     "copy_to_host_async": lambda self: None,
-    "cumprod": reductions.cumprod,
-    "cumsum": reductions.cumsum,
-    "diagonal": creation.diagonal,
+    "cumprod": cumulative.cumprod,
+    "cumsum": cumulative.cumsum,
+    "diagonal": grids.diagonal,
     "dot": _dot,
     "flat": property(_flat),
     "flatten": _flatten,
-    "imag": property(lambda self: elementwise.imag(self)),
+    "imag": property(lambda self: rounding.imag(self)),
     "max": reductions.max,
     "mean": reductions.mean,
     "min": reductions.min,
@@ -258,26 +260,26 @@ METHODS: dict[str, Any] = {
     "prod": reductions.prod,
     "ptp": reductions.ptp,
     "ravel": manipulation.ravel,
-    "real": property(lambda self: elementwise.real(self)),
-    "repeat": manipulation.repeat,
+    "real": property(lambda self: rounding.real(self)),
+    "repeat": rearrangement.repeat,
     "reshape": _reshape,
-    "round": elementwise.round,
-    "searchsorted": searching.searchsorted,
+    "round": rounding.round,
+    "searchsorted": locating.searchsorted,
     "sort": _sort,
     "squeeze": manipulation.squeeze,
     "std": reductions.std,
     "sum": reductions.sum,
     "swapaxes": manipulation.swapaxes,
     "T": property(lambda self: manipulation.transpose(self)),
-    "take": indexing.take,
+    "take": taking.take,
     "to_device": _to_device,
     "tobytes": _tobytes,
-    "trace": creation.trace,
+    "trace": grids.trace,
     "transpose": _transpose,
     "var": reductions.var,
     "view": _view,
     "__array_namespace__": _array_namespace,
-    "__round__": lambda self, ndigits=None: elementwise.round(self, ndigits or 0),
+    "__round__": lambda self, ndigits=None: rounding.round(self, ndigits or 0),
 }
 
 

@@ -11,14 +11,9 @@ from jato.base.dtypes import is_complex
 from jato.base.errors import ConcretizationTypeError
 from jato.core.array import concrete, from_host
 from jato.jit.eager import public
-from jato.numpy.contractions import convolve
+from jato.numpy.convolution import convolve
 from jato.numpy.creation import asarray
-from jato.numpy.promote import (
-    as_array,
-    broadcast_operands,
-    dtype_of,
-    promote_dtypes,
-)
+from jato.numpy.promote import as_array, broadcast_operands, dtype_of, promote_dtypes
 from jato.ops import elementwise, structural
 
 

@@ -24,7 +24,11 @@ from jato.base.errors import ShapeMismatchError
 from jato.ops import convert, structural
 
 _BOOL, _FIRST_INEXACT, _LAST_INEXACT = 0, 9, 14
+
+
 _PYTHON_NUMBERS = frozenset((bool, int, float, complex))
+
+
 _join_cache: dict[Any, tuple[Any, bool]] = {}
 
 
@@ -322,3 +326,13 @@ def require_no_out(function: str, out: Any) -> None:
         raise NotImplementedError(
             f"{function}: arrays are immutable, so argument 'out' is not supported. Use the result."
         )
+
+
+# ---- padding
+
+
+def hashable(x: Any) -> Any:
+    """Lists and arrays as tuples, all the way down."""
+    if isinstance(x, np.ndarray) or (hasattr(x, "aval") and hasattr(x, "tolist")):
+        x = x.tolist()
+    return tuple(map(hashable, x)) if isinstance(x, (list, tuple)) else x

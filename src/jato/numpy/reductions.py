@@ -25,7 +25,8 @@ from jato.base.dtypes import (
     is_unsigned,
 )
 from jato.jit.eager import public
-from jato.numpy.elementwise import as_bool, equal, is_nan, select_where
+from jato.numpy.logic import as_bool
+from jato.numpy.makers import select_where
 from jato.numpy.promote import (
     as_array,
     broadcast,
@@ -40,9 +41,9 @@ from jato.numpy.promote import (
     require_no_out,
     shape_of,
 )
-from jato.ops import convert, cumulative, elementwise, reduce, structural
+from jato.ops import convert, elementwise, reduce, structural
 
-_STATIC = ("axis", "dtype", "keepdims", "promote_integers", "ddof", "correction")
+STATIC = ("axis", "dtype", "keepdims", "promote_integers", "ddof", "correction")
 
 
 def as_type(x: Any, dtype: Any) -> Any:
@@ -91,13 +92,13 @@ def _sum_dtype(dtype: Any, promote_integers: bool) -> Any:
     return default if is_bool(dtype) or dtype.itemsize < default.itemsize else dtype
 
 
-def _accumulate_arguments(function: str, a: Any, dtype: Any, promote_integers: bool) -> Any:
+def accumulate_arguments(function: str, a: Any, dtype: Any, promote_integers: bool) -> Any:
     a = as_array(function, a)
     target = canonicalize(dtype) if dtype is not None else _sum_dtype(dtype_of(a), promote_integers)
     return as_type(a, target)
 
 
-@public(static=_STATIC)
+@public(static=STATIC)
 def sum(
     a: Any,
     axis: Any = None,
@@ -118,7 +119,7 @@ def sum(
     Array([4., 6.], dtype=float32)
     """
     require_no_out("sum", out)
-    a = _accumulate_arguments("sum", a, dtype, promote_integers)
+    a = accumulate_arguments("sum", a, dtype, promote_integers)
     result = _reduce("sum", a, axis, keepdims, structural.reduce_sum, 0, where)
     return result if initial is None else _with_initial("sum", elementwise.add, result, initial)
 
@@ -132,7 +133,7 @@ def _with_initial(function: str, operation: Any, result: Any, initial: Any) -> A
     return operation(result, initial)
 
 
-@public(static=_STATIC)
+@public(static=STATIC)
 def prod(
     a: Any,
     axis: Any = None,
@@ -150,12 +151,12 @@ def prod(
     Array(24, dtype=int32)
     """
     require_no_out("prod", out)
-    a = _accumulate_arguments("prod", a, dtype, promote_integers)
+    a = accumulate_arguments("prod", a, dtype, promote_integers)
     result = _reduce("prod", a, axis, keepdims, reduce.reduce_prod, 1, where)
     return result if initial is None else _with_initial("prod", elementwise.mul, result, initial)
 
 
-def _lowest(dtype: Any) -> Any:
+def lowest(dtype: Any) -> Any:
     if is_bool(dtype):
         return False
     if is_integer(dtype):
@@ -163,7 +164,7 @@ def _lowest(dtype: Any) -> Any:
     return complex(-math.inf, -math.inf) if is_complex(dtype) else -math.inf
 
 
-def _highest(dtype: Any) -> Any:
+def highest(dtype: Any) -> Any:
     if is_bool(dtype):
         return True
     if is_integer(dtype):
@@ -171,7 +172,7 @@ def _highest(dtype: Any) -> Any:
     return complex(math.inf, math.inf) if is_complex(dtype) else math.inf
 
 
-def _extremum(
+def extremum(
     function: str, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any, largest: bool
 ) -> Any:
     a = as_array(function, a)
@@ -185,7 +186,7 @@ def _extremum(
             )
         if where is not None:
             raise ValueError(f"{function}: argument 'where' needs 'initial'")
-    identity = (_lowest if largest else _highest)(dtype_of(a))
+    identity = (lowest if largest else highest)(dtype_of(a))
     operation = reduce.reduce_max if largest else reduce.reduce_min
     result = _reduce(function, a, axes, keepdims, operation, identity, where)
     if initial is None:
@@ -197,7 +198,7 @@ def any_zero(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
     return builtins.any(shape[i] == 0 for i in axes)
 
 
-@public(static=_STATIC)
+@public(static=STATIC)
 def max(
     a: Any,
     axis: Any = None,
@@ -215,10 +216,10 @@ def max(
     Array([5, 3], dtype=int32)
     """
     require_no_out("max", out)
-    return _extremum("max", a, axis, keepdims, initial, where, True)
+    return extremum("max", a, axis, keepdims, initial, where, True)
 
 
-@public(static=_STATIC)
+@public(static=STATIC)
 def min(
     a: Any,
     axis: Any = None,
@@ -236,13 +237,13 @@ def min(
     Array([1, 2], dtype=int32)
     """
     require_no_out("min", out)
-    return _extremum("min", a, axis, keepdims, initial, where, False)
+    return extremum("min", a, axis, keepdims, initial, where, False)
 
 
 amax, amin = max, min
 
 
-@public(static=_STATIC)
+@public(static=STATIC)
 def minmax(
     a: Any,
     axis: Any = None,
@@ -259,12 +260,12 @@ def minmax(
     """
     require_no_out("minmax", out)
     return (
-        _extremum("minmax", a, axis, keepdims, initial, where, False),
-        _extremum("minmax", a, axis, keepdims, initial, where, True),
+        extremum("minmax", a, axis, keepdims, initial, where, False),
+        extremum("minmax", a, axis, keepdims, initial, where, True),
     )
 
 
-@public(static=_STATIC)
+@public(static=STATIC)
 def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
     """max - min along axes.
 
@@ -276,7 +277,7 @@ def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> A
     return elementwise.sub(max(a, axis, None, keepdims), min(a, axis, None, keepdims))
 
 
-@public(static=_STATIC)
+@public(static=STATIC)
 def any(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
 ) -> Any:
@@ -292,7 +293,7 @@ def any(
     )
 
 
-@public(static=_STATIC)
+@public(static=STATIC)
 def all(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
 ) -> Any:
@@ -319,7 +320,7 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return sum(as_bool(as_array("count_nonzero", a)), axis, None, None, keepdims)
 
 
-def _arg_extremum(function: str, a: Any, axis: Any, keepdims: bool, operation: Any) -> Any:
+def arg_extremum(function: str, a: Any, axis: Any, keepdims: bool, operation: Any) -> Any:
     a = as_array(function, a)
     shape = a.shape
     rank = len(shape)
@@ -346,7 +347,7 @@ def argmax(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = N
     Array(1, dtype=int32)
     """
     require_no_out("argmax", out)
-    return _arg_extremum("argmax", a, axis, builtins.bool(keepdims), reduce.argmax)
+    return arg_extremum("argmax", a, axis, builtins.bool(keepdims), reduce.argmax)
 
 
 @public(static=("axis", "keepdims"))
@@ -360,7 +361,7 @@ def argmin(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = N
     Array(1, dtype=int32)
     """
     require_no_out("argmin", out)
-    return _arg_extremum("argmin", a, axis, builtins.bool(keepdims), reduce.argmin)
+    return arg_extremum("argmin", a, axis, builtins.bool(keepdims), reduce.argmin)
 
 
 # ---- mean and variance
@@ -399,7 +400,7 @@ def _mean(function: str, a: Any, axes: tuple[int, ...], keepdims: bool, where: A
     return _divide(total, _count(function, a, axes, where, keepdims, real))
 
 
-@public(static=_STATIC)
+@public(static=STATIC)
 def mean(
     a: Any,
     axis: Any = None,
@@ -513,7 +514,7 @@ def _freedom(function: str, ddof: Any, correction: Any) -> Any:
     return correction
 
 
-@public(static=_STATIC)
+@public(static=STATIC)
 def var(
     a: Any,
     axis: Any = None,
@@ -541,7 +542,7 @@ def var(
     return as_type(result, dtype)
 
 
-@public(static=_STATIC)
+@public(static=STATIC)
 def std(
     a: Any,
     axis: Any = None,
@@ -564,397 +565,3 @@ def std(
     ddof = _freedom("std", ddof, correction)
     result, dtype = _variance("std", a, axis, dtype, ddof, keepdims, where, mean)
     return as_type(elementwise.sqrt(result), dtype)
-
-
-# ---- cumulative
-
-
-def _cumulate(function: str, a: Any, axis: Any, dtype: Any, operation: Any) -> Any:
-    a = as_array(function, a)
-    if dtype is None:
-        dtype = np.int64 if is_bool(dtype_of(a)) else dtype_of(a)
-    a = as_type(a, canonicalize(dtype))
-    if axis is None:
-        return operation(structural.reshape(a, (math.prod(a.shape),)), 0)
-    return operation(a, normalize_axis(function, axis, len(a.shape)))
-
-
-@public(static=("axis", "dtype"))
-def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """The running sums along an axis; of the flattened array if axis is None.
-
-    >>> import jato.numpy as jnp
-    >>> jnp.cumsum(jnp.array([1, 2, 3]))
-    Array([1, 3, 6], dtype=int32)
-    """
-    require_no_out("cumsum", out)
-    return _cumulate("cumsum", a, axis, dtype, cumulative.cumsum)
-
-
-@public(static=("axis", "dtype"))
-def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """The running products along an axis; of the flattened array if axis is None.
-
-    >>> import jato.numpy as jnp
-    >>> jnp.cumprod(jnp.array([1, 2, 3]))
-    Array([1, 2, 6], dtype=int32)
-    """
-    require_no_out("cumprod", out)
-    return _cumulate("cumprod", a, axis, dtype, cumulative.cumprod)
-
-
-def _cumulative(
-    function: str,
-    x: Any,
-    axis: Any,
-    dtype: Any,
-    include_initial: bool,
-    operation: Any,
-    initial: int,
-) -> Any:
-    x = as_array(function, x)
-    if axis is None:
-        if len(x.shape) != 1:
-            raise ValueError(
-                f"{function}: argument 'axis' is needed for an array of rank {len(x.shape)}"
-            )
-        axis = 0
-    axis = normalize_axis(function, axis, len(x.shape))
-    result = _cumulate(
-        function, _accumulate_arguments(function, x, dtype, True), axis, dtype, operation
-    )
-    if not include_initial:
-        return result
-    config = [(1, 0, 0) if i == axis else (0, 0, 0) for i in range(len(x.shape))]
-    return structural.pad(result, np.asarray(initial, dtype_of(result))[()], config)
-
-
-@public(static=("axis", "dtype", "include_initial"))
-def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
-    """The running sums along an axis, with a 0 in front if `include_initial`.
-
-    >>> import jato.numpy as jnp
-    >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
-    Array([0, 1, 3, 6], dtype=int32)
-    """
-    return _cumulative("cumulative_sum", x, axis, dtype, include_initial, cumulative.cumsum, 0)
-
-
-@public(static=("axis", "dtype", "include_initial"))
-def cumulative_prod(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
-    """The running products along an axis, with a 1 in front if `include_initial`.
-
-    >>> import jato.numpy as jnp
-    >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
-    Array([1, 1, 2, 6], dtype=int32)
-    """
-    return _cumulative("cumulative_prod", x, axis, dtype, include_initial, cumulative.cumprod, 1)
-
-
-# ---- comparing whole arrays
-
-
-@public(static=("equal_nan",))
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Elementwise |a - b| <= atol + rtol * |b|; equal infinities are close.
-
-    >>> import jato.numpy as jnp
-    >>> jnp.isclose(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.1]))
-    Array([ True, False], dtype=bool)
-    """
-    a, b = promote_dtypes("isclose", a, b)
-    if not is_inexact(dtype_of(a)):
-        a, b = (as_type(x, canonicalize(np.float64)) for x in (a, b))
-    real = np.finfo(dtype_of(a)).dtype if is_complex(dtype_of(a)) else dtype_of(a)
-    rtol, atol = (cast(as_array("isclose", t), real) for t in (rtol, atol))
-    a, b = broadcast_operands("isclose", (a, b))
-    rtol, size_of_b = broadcast_operands("isclose", (rtol, elementwise.abs(b)))
-    bound, atol = broadcast_operands("isclose", (elementwise.mul(size_of_b, rtol), atol))
-    bound = elementwise.add(bound, atol)
-    distance, bound = broadcast_operands("isclose", (elementwise.abs(elementwise.sub(a, b)), bound))
-    near = elementwise.le(distance, bound)
-    # an infinite bound must not make an infinity close to a number
-    finite_bound = elementwise.lt(size_of_b, np.asarray(math.inf, real)[()])
-    near = elementwise.bitwise_and(*broadcast_operands("isclose", (near, finite_bound)))
-    result = elementwise.bitwise_or(*broadcast_operands("isclose", (near, elementwise.eq(a, b))))
-    if equal_nan:
-        both = elementwise.bitwise_and(*broadcast_operands("isclose", (is_nan(a), is_nan(b))))
-        result = elementwise.bitwise_or(*broadcast_operands("isclose", (result, both)))
-    return result
-
-
-@public(static=("equal_nan",))
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Are all elements close, in the sense of `isclose`?
-
-    >>> import jato.numpy as jnp
-    >>> jnp.allclose(jnp.array([1.0]), jnp.array([1.0 + 1e-7]))
-    Array(True, dtype=bool)
-    """
-    return all(isclose(a, b, rtol, atol, equal_nan))
-
-
-@public(static=("equal_nan",))
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    """Do two arrays have the same shape and elements?
-
-    >>> import jato.numpy as jnp
-    >>> jnp.array_equal(jnp.arange(3), jnp.arange(3))
-    Array(True, dtype=bool)
-    """
-    a1, a2 = as_array("array_equal", a1), as_array("array_equal", a2, 1)
-    if a1.shape != a2.shape:
-        return structural.full((), False, np.dtype("bool"))
-    same = equal(a1, a2)
-    if equal_nan:
-        both = elementwise.bitwise_and(is_nan(a1), is_nan(a2))
-        same = elementwise.bitwise_or(same, both)
-    return all(same)
-
-
-@public()
-def array_equiv(a1: Any, a2: Any) -> Any:
-    """Do two arrays broadcast to arrays with the same elements?
-
-    >>> import jato.numpy as jnp
-    >>> jnp.array_equiv(jnp.ones((2, 2)), 1.0)
-    Array(True, dtype=bool)
-    """
-    try:
-        same = equal(as_array("array_equiv", a1), as_array("array_equiv", a2, 1))
-    except ValueError:
-        return structural.full((), False, np.dtype("bool"))
-    return all(same)
-
-
-# ---- ignoring nan
-
-
-def _without_nan(function: str, a: Any, value: Any) -> tuple[Any, Any]:
-    """(a with nan replaced, mask of nan or None)."""
-    a = as_array(function, a)
-    if not is_inexact(dtype_of(a)):
-        return a, None
-    mask = is_nan(a)
-    return select_where(mask, np.asarray(value, dtype_of(a))[()], a), mask
-
-
-@public(static=_STATIC)
-def nansum(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
-    """The sum along axes, nan counting as 0; arguments as for `sum`.
-
-    >>> import jato.numpy as jnp
-    >>> jnp.nansum(jnp.array([1.0, jnp.nan]))
-    Array(1., dtype=float32)
-    """
-    return sum(_without_nan("nansum", a, 0)[0], axis, dtype, out, keepdims, initial, where)
-
-
-@public(static=_STATIC)
-def nanprod(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
-    """The product along axes, nan counting as 1; arguments as for `sum`.
-
-    >>> import jato.numpy as jnp
-    >>> jnp.nanprod(jnp.array([2.0, jnp.nan]))
-    Array(2., dtype=float32)
-    """
-    return prod(_without_nan("nanprod", a, 1)[0], axis, dtype, out, keepdims, initial, where)
-
-
-def _nan_extremum(
-    function: str, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any, largest: bool
-) -> Any:
-    a = as_array(function, a)
-    a, mask = _without_nan(function, a, (_lowest if largest else _highest)(dtype_of(a)))
-    result = _extremum(function, a, axis, keepdims, initial, where, largest)
-    if mask is None or initial is not None:
-        return result
-    nothing = all(mask, axis, None, keepdims)
-    return select_where(nothing, np.asarray(math.nan, dtype_of(a))[()], result)
-
-
-@public(static=_STATIC)
-def nanmax(
-    a: Any,
-    axis: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
-    """The largest element along axes that is not nan; nan if there is none.
-
-    >>> import jato.numpy as jnp
-    >>> jnp.nanmax(jnp.array([1.0, jnp.nan]))
-    Array(1., dtype=float32)
-    """
-    require_no_out("nanmax", out)
-    return _nan_extremum("nanmax", a, axis, keepdims, initial, where, True)
-
-
-@public(static=_STATIC)
-def nanmin(
-    a: Any,
-    axis: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
-    """The smallest element along axes that is not nan; nan if there is none.
-
-    >>> import jato.numpy as jnp
-    >>> jnp.nanmin(jnp.array([1.0, jnp.nan]))
-    Array(1., dtype=float32)
-    """
-    require_no_out("nanmin", out)
-    return _nan_extremum("nanmin", a, axis, keepdims, initial, where, False)
-
-
-def _nan_arg(function: str, a: Any, axis: Any, keepdims: bool, value: float, operation: Any) -> Any:
-    a, mask = _without_nan(function, a, value)
-    result = _arg_extremum(function, a, axis, keepdims, operation)
-    if mask is None:
-        return result
-    return select_where(
-        all(mask, axis, None, keepdims), np.asarray(-1, dtype_of(result))[()], result
-    )
-
-
-@public(static=("axis", "keepdims"))
-def nanargmax(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = None) -> Any:
-    """The index of the largest element that is not nan; -1 if there is none.
-
-    >>> import jato.numpy as jnp
-    >>> jnp.nanargmax(jnp.array([jnp.nan, 1.0]))
-    Array(1, dtype=int32)
-    """
-    require_no_out("nanargmax", out)
-    return _nan_arg("nanargmax", a, axis, builtins.bool(keepdims), -math.inf, reduce.argmax)
-
-
-@public(static=("axis", "keepdims"))
-def nanargmin(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = None) -> Any:
-    """The index of the smallest element that is not nan; -1 if there is none.
-
-    >>> import jato.numpy as jnp
-    >>> jnp.nanargmin(jnp.array([jnp.nan, 1.0]))
-    Array(1, dtype=int32)
-    """
-    require_no_out("nanargmin", out)
-    return _nan_arg("nanargmin", a, axis, builtins.bool(keepdims), math.inf, reduce.argmin)
-
-
-def _nan_mask(function: str, a: Any, where: Any) -> tuple[Any, Any]:
-    """(a without nan, mask of what counts or None)."""
-    a, mask = _without_nan(function, a, 0)
-    if mask is None:
-        return a, where
-    counts = elementwise.bitwise_not(mask)
-    if where is None:
-        return a, counts
-    where = as_bool(as_array(function, where, "where"))
-    return a, elementwise.bitwise_and(*broadcast_operands(function, (counts, where)))
-
-
-@public(static=_STATIC)
-def nanmean(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    where: Any = None,
-) -> Any:
-    """The mean along axes of the elements that are not nan.
-
-    >>> import jato.numpy as jnp
-    >>> jnp.nanmean(jnp.array([1.0, jnp.nan, 3.0]))
-    Array(2., dtype=float32)
-    """
-    a, where = _nan_mask("nanmean", a, where)
-    return mean(a, axis, dtype, out, keepdims, where=where)
-
-
-@public(static=_STATIC)
-def nanvar(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
-) -> Any:
-    """The variance along axes of the elements that are not nan.
-
-    >>> import jato.numpy as jnp
-    >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
-    Array(1., dtype=float32)
-    """
-    a, where = _nan_mask("nanvar", a, where)
-    return var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean)
-
-
-@public(static=_STATIC)
-def nanstd(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
-) -> Any:
-    """The standard deviation along axes of the elements that are not nan.
-
-    >>> import jato.numpy as jnp
-    >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 3.0]))
-    Array(1., dtype=float32)
-    """
-    a, where = _nan_mask("nanstd", a, where)
-    return std(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean)
-
-
-@public(static=("axis", "dtype"))
-def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """The running sums along an axis, nan counting as 0.
-
-    >>> import jato.numpy as jnp
-    >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 3.0]))
-    Array([1., 1., 4.], dtype=float32)
-    """
-    return cumsum(_without_nan("nancumsum", a, 0)[0], axis, dtype, out)
-
-
-@public(static=("axis", "dtype"))
-def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """The running products along an axis, nan counting as 1.
-
-    >>> import jato.numpy as jnp
-    >>> jnp.nancumprod(jnp.array([1.0, jnp.nan, 3.0]))
-    Array([1., 1., 3.], dtype=float32)
-    """
-    return cumprod(_without_nan("nancumprod", a, 1)[0], axis, dtype, out)

@@ -45,21 +45,53 @@ def _scalar_type(name: str, dtype: Any) -> Any:
 
 
 bool_ = _scalar_type("bool", np.dtype("bool"))
+
+
 int8 = _scalar_type("int8", np.dtype("int8"))
+
+
 int16 = _scalar_type("int16", np.dtype("int16"))
+
+
 int32 = _scalar_type("int32", np.dtype("int32"))
+
+
 int64 = _scalar_type("int64", np.dtype("int64"))
+
+
 uint8 = _scalar_type("uint8", np.dtype("uint8"))
+
+
 uint16 = _scalar_type("uint16", np.dtype("uint16"))
+
+
 uint32 = _scalar_type("uint32", np.dtype("uint32"))
+
+
 uint64 = _scalar_type("uint64", np.dtype("uint64"))
+
+
 float16 = _scalar_type("float16", np.dtype("float16"))
+
+
 bfloat16 = _scalar_type("bfloat16", dtypes.bfloat16)
+
+
 float32 = _scalar_type("float32", np.dtype("float32"))
+
+
 float64 = _scalar_type("float64", np.dtype("float64"))
+
+
 complex64 = _scalar_type("complex64", np.dtype("complex64"))
+
+
 complex128 = _scalar_type("complex128", np.dtype("complex128"))
+
+
 int_, uint, float_, complex_ = int64, uint64, float64, complex128
+
+
 single, double, csingle, cdouble = float32, float64, complex64, complex128
 
 

@@ -15,19 +15,13 @@ from jato.base.dtypes import canonicalize, is_inexact
 from jato.base.errors import ConcretizationTypeError
 from jato.core.array import concrete, from_host
 from jato.jit.eager import public
-from jato.numpy.elementwise import is_nan, select_where
+from jato.numpy.locating import searchsorted
+from jato.numpy.makers import is_nan, select_where
 from jato.numpy.manipulation import moveaxis
-from jato.numpy.promote import (
-    as_array,
-    broadcast,
-    cast,
-    dtype_of,
-    normalize_axis,
-    promote_dtypes,
-)
+from jato.numpy.promote import as_array, broadcast, cast, dtype_of, normalize_axis, promote_dtypes
 from jato.numpy.reductions import any as any_true
 from jato.numpy.reductions import as_type
-from jato.numpy.searching import nonzero, searchsorted, take_vector
+from jato.numpy.searching import nonzero, take_vector
 from jato.ops import cumulative, elementwise, indexing, structural
 from jato.ops import sort as sort_ops
 
@@ -55,7 +49,7 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Any
 
 
-def _host(function: str, *xs: Any) -> list[np.ndarray[Any, Any]]:
+def host_values(function: str, *xs: Any) -> list[np.ndarray[Any, Any]]:
     hosts = []
     for x in xs:
         known = concrete(x)
@@ -99,10 +93,10 @@ def _sorted_rows(rows: Any) -> tuple[Any, Any]:
         for i in range(width)
     )
     order = sort_ops.sort((*columns, positions), dimension=0, num_keys=max(width, 1))[-1]
-    return _take_rows(rows, order), order
+    return take_rows(rows, order), order
 
 
-def _take_rows(rows: Any, positions: Any) -> Any:
+def take_rows(rows: Any, positions: Any) -> Any:
     rank = len(rows.shape)
     numbers = indexing.GatherDimensionNumbers(tuple(range(1, rank)), (0,), (0,))
     starts = structural.reshape(positions, (*positions.shape, 1))
@@ -130,9 +124,9 @@ def _unique_sized(
     starts = nonzero(new, size=size, fill_value=0)[0]
     place = structural.iota(np.int32, size)
     valid = elementwise.lt(place, broadcast(count, (size,)))
-    unique_rows = _take_rows(values, starts)
+    unique_rows = take_rows(values, starts)
     fill = (
-        _take_rows(values, np.zeros(1, np.int32))
+        take_rows(values, np.zeros(1, np.int32))
         if fill_value is None
         else cast(as_array("unique", fill_value), dtype_of(rows))
     )
@@ -183,7 +177,7 @@ def unique(
     ar = as_array("unique", ar)
     index = canonicalize(np.int64)
     if size is None:
-        host = _host("unique", ar)[0]
+        host = host_values("unique", ar)[0]
         result = np.unique(
             host, return_index=True, return_inverse=True, return_counts=True, axis=axis,
             equal_nan=equal_nan,
@@ -370,7 +364,7 @@ def setdiff1d(
     """
     ar1, ar2 = as_array("setdiff1d", ar1), as_array("setdiff1d", ar2, 1)
     if size is None:
-        host = np.setdiff1d(*_host("setdiff1d", ar1, ar2), assume_unique=assume_unique)
+        host = np.setdiff1d(*host_values("setdiff1d", ar1, ar2), assume_unique=assume_unique)
         return from_host(host, dtype_of(ar1))
     return _sized(ar1, ar2, fill_value, int(size), "difference")[0]
 
@@ -391,7 +385,7 @@ def setxor1d(
     """
     ar1, ar2 = as_array("setxor1d", ar1), as_array("setxor1d", ar2, 1)
     if size is None:
-        host = np.setxor1d(*_host("setxor1d", ar1, ar2), assume_unique=assume_unique)
+        host = np.setxor1d(*host_values("setxor1d", ar1, ar2), assume_unique=assume_unique)
         return from_host(host, dtypes.promote_types(dtype_of(ar1), dtype_of(ar2)))
     if not assume_unique:
         # each array's elements once; the surplus places repeat an element, so count only first ones
@@ -420,7 +414,7 @@ def intersect1d(
     ar1, ar2 = as_array("intersect1d", ar1), as_array("intersect1d", ar2, 1)
     index = canonicalize(np.int64)
     if size is None:
-        hosts = _host("intersect1d", ar1, ar2)
+        hosts = host_values("intersect1d", ar1, ar2)
         values, i, j = np.intersect1d(*hosts, assume_unique=assume_unique, return_indices=True)
         result = from_host(values, dtypes.promote_types(dtype_of(ar1), dtype_of(ar2)))
         return (result, from_host(i, index), from_host(j, index)) if return_indices else result

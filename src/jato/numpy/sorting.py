@@ -13,18 +13,12 @@ import numpy as np
 from jato.base.dtypes import canonicalize, is_complex, is_floating
 from jato.jit.eager import public
 from jato.numpy.manipulation import as_weak_array, moveaxis, sequence_items
-from jato.numpy.promote import (
-    as_array,
-    broadcast,
-    common_shape,
-    dtype_of,
-    normalize_axis,
-)
+from jato.numpy.promote import as_array, broadcast, common_shape, dtype_of, normalize_axis
 from jato.numpy.reductions import as_type
 from jato.ops import elementwise, structural
 from jato.ops import sort as sort_ops
 
-_STATIC = ("axis", "kind", "order", "stable", "descending", "dtype")
+STATIC = ("axis", "kind", "order", "stable", "descending", "dtype")
 
 
 def _along(function: str, a: Any, axis: int | None) -> tuple[Any, int]:
@@ -47,7 +41,7 @@ def _iota(a: Any, axis: int, dtype: Any = None) -> Any:
     )
 
 
-@public(static=_STATIC)
+@public(static=STATIC)
 def sort(
     a: Any,
     axis: int | None = -1,
@@ -69,7 +63,7 @@ def sort(
     return structural.rev(result, (axis,)) if descending else result
 
 
-@public(static=_STATIC)
+@public(static=STATIC)
 def argsort(
     a: Any,
     axis: int | None = -1,
