@@ -67,7 +67,7 @@ def compile_kernels(kernels: Sequence[Kernel]) -> Compiled:
 
 def key_of(kernel: Kernel) -> str:
     text = kernel_text(kernel)
-    return hashlib.blake2b(f"{target.host().key}\n{text}".encode(), digest_size=20).hexdigest()
+    return hashlib.blake2b(f"{target.key()}\n{text}".encode(), digest_size=20).hexdigest()
 
 
 def clear() -> None:
