@@ -22,6 +22,11 @@ from jato.compiler.llvm.instructions import Code, FunctionText
 from jato.compiler.llvm.values import Val, ValueEmitter, any_of
 from jato.loopir.grammar import ITEMSIZE, Buffer, Expr, Store
 
+# Bytes of a cache line, and how far ahead of a vector access its line is asked for.  Measured at
+# 512 to 4096 bytes on a machine with 100 ns of memory latency: flat around 1024, for reads and writes.
+LINE = 64
+PREFETCH_DISTANCE = 1024
+
 
 class MemoryEmitter(ValueEmitter):
     """Adds loads and stores to ValueEmitter."""
@@ -51,8 +56,6 @@ class MemoryEmitter(ValueEmitter):
         active = self._active(code, mask, lanes)
         passthrough = self._passthrough(code, buffer, other, lanes)
         step = index.coefficient
-        if mask is not None and step in (1, -1, 2, 4):
-            index = self._inside(code, index, mask, lanes)
         if step == 1:
             text = self._load_contiguous(code, buffer, index.text, active, passthrough, lanes)
         elif step == -1:
@@ -73,16 +76,6 @@ class MemoryEmitter(ValueEmitter):
         while top > level and self.scopes[top].loads_may_leave:
             top -= 1
         return max(top, level)
-
-    def _inside(self, code: Code, index: Val, mask: Val, lanes: int) -> Val:
-        """The index, or one near the buffer's start where the mask has no lane.
-
-        A masked access faults nowhere, but when it would have, suppressing that costs processors
-        hundreds of cycles; guarded reads beyond an array (padding, pieces of a concatenation) do."""
-        any_lane = any_of(code, mask.text, mask.lanes)
-        start = lanes - 1 if index.coefficient == -1 else 1
-        text = code.ins(f"select i1 {any_lane}, i64 {index.text}, i64 {start}")
-        return Val(text, index.lanes, index.level, index.coefficient)
 
     def _active(self, code: Code, mask: Val | None, lanes: int) -> str | None:
         """The lanes an access touches; None: all."""
@@ -163,11 +156,26 @@ class MemoryEmitter(ValueEmitter):
         other: str,
     ) -> str:  # fmt: skip
         align = ITEMSIZE[buffer.dtype]
+        if buffer.space != "local":
+            self._prefetch(code, address, lanes * align, write=False)
         if mask is None:
             return code.ins(f"load {kind}, ptr {address}, align {align}{self._invariant(buffer)}")
         types = ["ptr", "i32", f"<{lanes} x i1>", kind]
         name = f"llvm.masked.load.{ins.suffix(kind)}.p0"
         return code.call(name, kind, types, [address, str(align), mask, other])
+
+    def _prefetch(self, code: Code, address: str, size: int, write: bool) -> None:
+        """Asks for the cache lines of a later iteration.
+
+        A body of some tens of instructions fills the reorder buffer within ten iterations, which
+        is too few cache misses at a time: exp of 16M floats took 0.66 ns an element without this,
+        with 0.2 in cache.  Addresses past the end of the array do no harm."""
+        if size < LINE // 2:
+            return
+        for line in range(0, size, LINE):
+            ahead = code.ins(f"getelementptr i8, ptr {address}, i64 {PREFETCH_DISTANCE + line}")
+            operands = [ahead, str(int(write)), "3", "1"]
+            call_void(code, "llvm.prefetch.p0", ["ptr", "i32", "i32", "i32"], operands)
 
     def _load_reversed(
         self, code: Code, buffer: Buffer, index: str, mask: str | None, other: str, lanes: int
@@ -337,6 +345,8 @@ class MemoryEmitter(ValueEmitter):
     ) -> None:
         kind = f"<{lanes} x {ins.MEMORY_TYPE[buffer.dtype]}>"
         address = self._address(code, buffer, index)
+        if buffer.space == "out":
+            self._prefetch(code, address, lanes * ITEMSIZE[buffer.dtype], write=True)
         self._write(code, kind, value, address, ITEMSIZE[buffer.dtype], mask, lanes)
 
     def _write(
