@@ -209,7 +209,10 @@ class MemoryEmitter(ValueEmitter):
             mask = double(code, mask, lanes)
         address = self._address(code, buffer, base)
         both = self._load_vector(code, buffer, address, wide, 2 * lanes, mask, "zeroinitializer")
-        halves = [_every_second(code, both, wide, lanes, start) for start in (0, 1)]
+        halves = [
+            self._from_memory(code, buffer, _every_second(code, both, wide, lanes, start), lanes)
+            for start in (0, 1)
+        ]
         mine, theirs = halves if is_first else reversed(halves)
         self.define(partner, Val(theirs, lanes, level))
         return Val(mine, lanes, level)
