@@ -15,6 +15,11 @@ CHEAP = 2.0
 # compile time grows; and equal parts of an unrolled loop compile once only if they are separate.
 KERNEL_COST = 260.0
 
+# Arrays of at most this many elements take less time than the launch of a kernel: operations on
+# them share a kernel even if they have nothing in common, up to so many results.
+TINY = 256
+MOST_TINY = 16
+
 # Reductions of at most this many elements are unrolled into the expression that uses them.
 UNROLLED = 8
 

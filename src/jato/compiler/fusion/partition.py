@@ -370,8 +370,12 @@ class Partition:
                 if first not in self.groups:
                     continue
                 reads = _memory_inputs(first)
-                for second in siblings[i + 1 : i + 9]:
-                    if second not in self.groups or not reads & _memory_inputs(second):
+                tiny = first.reduced is None and prod(first.space) <= cost.TINY
+                for second in siblings[i + 1 : i + cost.MOST_TINY]:
+                    if second not in self.groups:
+                        continue
+                    few = len(first.outputs) + len(second.outputs) <= cost.MOST_TINY
+                    if not (tiny and few) and not reads & _memory_inputs(second):
                         continue
                     if first.cost + second.cost > cost.KERNEL_COST:
                         continue

@@ -26,6 +26,8 @@ from jato.loopir.grammar import ITEMSIZE, Buffer, Expr, Store
 # 512 to 4096 bytes on a machine with 100 ns of memory latency: flat around 1024, for reads and writes.
 LINE = 64
 PREFETCH_DISTANCE = 1024
+# Accesses of one buffer in one loop body that prefetch.
+MOST_PREFETCHES = 2
 
 
 class MemoryEmitter(ValueEmitter):
@@ -36,6 +38,7 @@ class MemoryEmitter(ValueEmitter):
         self.in_place = in_place
         self.has_masks = has_masks
         self.pairs: dict[Expr, Expr] = {}  # load of one half of (2i, 2i + 1) -> of the other
+        self._prefetches: dict[tuple[Code, Buffer], int] = {}
 
     def pointer(self, buffer: Buffer) -> str:
         raise NotImplementedError  # emit.py
@@ -157,21 +160,26 @@ class MemoryEmitter(ValueEmitter):
     ) -> str:  # fmt: skip
         align = ITEMSIZE[buffer.dtype]
         if buffer.space != "local":
-            self._prefetch(code, address, lanes * align, write=False)
+            self._prefetch(code, buffer, address, lanes * align, write=False)
         if mask is None:
             return code.ins(f"load {kind}, ptr {address}, align {align}{self._invariant(buffer)}")
         types = ["ptr", "i32", f"<{lanes} x i1>", kind]
         name = f"llvm.masked.load.{ins.suffix(kind)}.p0"
         return code.call(name, kind, types, [address, str(align), mask, other])
 
-    def _prefetch(self, code: Code, address: str, size: int, write: bool) -> None:
+    def _prefetch(
+        self, code: Code, buffer: Buffer, address: str, size: int, write: bool
+    ) -> None:
         """Asks for the cache lines of a later iteration.
 
         A body of some tens of instructions fills the reorder buffer within ten iterations, which
         is too few cache misses at a time: exp of 16M floats took 0.66 ns an element without this,
-        with 0.2 in cache.  Addresses past the end of the array do no harm."""
-        if size < LINE // 2:
+        with 0.2 in cache.  Addresses past the end of the array do no harm.  Reads of one buffer
+        beyond the second are taken for a stencil's, whose lines the first ones ask for."""
+        count = self._prefetches.get((code, buffer), 0)
+        if size < LINE // 2 or count >= MOST_PREFETCHES:
             return
+        self._prefetches[code, buffer] = count + 1
         for line in range(0, size, LINE):
             ahead = code.ins(f"getelementptr i8, ptr {address}, i64 {PREFETCH_DISTANCE + line}")
             operands = [ahead, str(int(write)), "3", "1"]
@@ -349,7 +357,7 @@ class MemoryEmitter(ValueEmitter):
         kind = f"<{lanes} x {ins.MEMORY_TYPE[buffer.dtype]}>"
         address = self._address(code, buffer, index)
         if buffer.space == "out":
-            self._prefetch(code, address, lanes * ITEMSIZE[buffer.dtype], write=True)
+            self._prefetch(code, buffer, address, lanes * ITEMSIZE[buffer.dtype], write=True)
         self._write(code, kind, value, address, ITEMSIZE[buffer.dtype], mask, lanes)
 
     def _write(
