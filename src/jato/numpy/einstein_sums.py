@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
+from jato.base.caches import MISSING, LruCache
 from jato.base.dtypes import canonicalize, is_bool
 from jato.base.lazy import LazyModule
 from jato.jit.eager import public
@@ -87,14 +88,14 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> A
     return opt_einsum.contract_path(subscripts, *operands, optimize=optimize)
 
 
-_einsum_plans: dict[Any, tuple[list[str], str, list[tuple[tuple[int, ...], str]]]] = {}
+_einsum_plans = LruCache(1024)
 
 
 def _einsum_plan(subscripts: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> Any:
-    """(input terms, output term, [(positions to contract, resulting term)]).  Kept: a path costs 100 us."""
+    """(input terms, output term, [positions to contract]).  Kept, since a path costs 100 us."""
     key = (subscripts, shapes, optimize)
     found = _einsum_plans.get(key)
-    if found is None:
+    if found is MISSING:
         inputs, output, _ = opt_einsum.parser.parse_einsum_input(
             (subscripts, *map(_Shaped, shapes)), shapes=False
         )
@@ -110,9 +111,7 @@ def _einsum_plan(subscripts: str, shapes: tuple[tuple[int, ...], ...], optimize:
                 else opt_einsum.contract_path(subscripts, *map(_Shaped, shapes), optimize=kind)[0]
             )
         found = (terms, output, [tuple(p) for p in path])
-        if len(_einsum_plans) > 1024:
-            _einsum_plans.clear()
-        _einsum_plans[key] = found
+        _einsum_plans.put(key, found)
     return found
 
 

@@ -97,7 +97,8 @@ def is_weak(x: Any) -> bool:
 
 def join_types(*xs: Any) -> tuple[Any, bool]:
     """(dtype, weak) that the operands promote to."""
-    key = (dtypes.x64_enabled(), *[_type_key(x) for x in xs])
+    codes = [_type_key(x) for x in xs]
+    key = (dtypes.x64_enabled(), *(codes if len(codes) <= 2 else sorted(set(codes))))
     found = _join_cache.get(key)
     if found is None:
         found = dtypes.promote(*[(dtype_of(x), is_weak(x)) for x in xs])
