@@ -26,8 +26,9 @@ Names only; each is defined in one of these files.
 from __future__ import annotations
 
 import numpy as _numpy
-from jato.core.array import Array as ndarray
+
 from jato.numpy import linalg as linalg
+from jato.core.array import Array as ndarray
 from jato.numpy.closeness import (
     allclose,
     array_equal,
@@ -343,8 +344,8 @@ from jato.numpy.scalar_types import (
     bool_,
     can_cast,
     cdouble,
-    complex64,
     complex128,
+    complex64,
     complex_,
     csingle,
     double,
@@ -354,10 +355,10 @@ from jato.numpy.scalar_types import (
     float64,
     float_,
     iinfo,
-    int8,
     int16,
     int32,
     int64,
+    int8,
     int_,
     isdtype,
     issubdtype,
@@ -365,12 +366,11 @@ from jato.numpy.scalar_types import (
     result_type,
     single,
     uint,
-    uint8,
     uint16,
     uint32,
     uint64,
+    uint8,
 )
-from jato.numpy.scalar_types import bool_ as bool
 from jato.numpy.searching import (
     argwhere,
     choose,
@@ -445,10 +445,11 @@ from jato.numpy.transcendental import (
     exp2,
     expm1,
     hypot,
+    i0,
     log,
+    log10,
     log1p,
     log2,
-    log10,
     logaddexp,
     logaddexp2,
     nan_to_num,
@@ -461,6 +462,7 @@ from jato.numpy.transcendental import (
     tan,
     tanh,
 )
+from jato.numpy.scalar_types import bool_ as bool
 
 # NumPy's own: constants and the classes of dtypes
 e, pi, inf, nan, euler_gamma = _numpy.e, _numpy.pi, _numpy.inf, _numpy.nan, _numpy.euler_gamma
@@ -659,6 +661,7 @@ __all__ = [
     "hsplit",
     "hstack",
     "hypot",
+    "i0",
     "identity",
     "iinfo",
     "imag",

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from jato.base.dtypes import is_complex, is_floating
 from jato.jit.eager import public
+from jato.lax.bessel import bessel_i0e
 from jato.numpy.makers import finfo_of, select_where, unary_function
 from jato.numpy.promote import as_array, cast, dtype_of, promote_float, require_no_out, unary_float
 from jato.ops import elementwise
@@ -224,6 +225,21 @@ sinc = _float_function(
     "sinc", _sinc, "sin(pi x) / (pi x), and 1 at zero.",
     "jnp.sinc(jnp.array([0.0]))\nArray([1.], dtype=float32)",
 )  # fmt: skip
+
+
+def _bessel_i0(x: Any) -> Any:
+    if is_complex(dtype_of(x)):
+        raise ValueError("i0: not defined for complex numbers")
+    x = as_array("i0", x)
+    return elementwise.mul(elementwise.exp(elementwise.abs(x)), bessel_i0e(x))
+
+
+i0 = _float_function(
+    "i0",
+    _bessel_i0,
+    "The modified Bessel function of the first kind, order 0.",
+    "jnp.i0(jnp.array([0.0]))\nArray([1.], dtype=float32)",
+)
 
 
 # ---- sums in the log domain
