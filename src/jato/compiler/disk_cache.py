@@ -13,11 +13,16 @@ import contextlib
 import hashlib
 import os
 import sys
-import tempfile
 import threading
 import time
 import warnings
 from pathlib import Path
+from typing import Any
+
+from jato.base.lazy import LazyModule
+
+# Only a process that compiles writes files; tempfile brings random, shutil and their kin.
+tempfile: Any = LazyModule("tempfile")
 
 _MAGIC = b"jatokern"
 _DIGEST = 16

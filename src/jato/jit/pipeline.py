@@ -8,7 +8,6 @@ operation, `call`.
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import time
@@ -23,6 +22,7 @@ from jato import _native
 from jato.base import caches, dtypes, observe
 from jato.base.caches import LruCache, MISSING
 from jato.base.config import config
+from jato.base.lazy import LazyModule
 from jato.base.pytree import FlatFunction, tree_flatten
 from jato.base.signatures import leaf_names
 from jato.compiler.pipeline import Program, compile_graph
@@ -30,12 +30,12 @@ from jato.control.call import call
 from jato.core.array import ArrayImpl
 from jato.core.graph import Graph
 from jato.core.staging import trace_to_graph
-from jato.core.trace import Tracer, check_not_leaked, current_trace
+from jato.core.trace import STATE, Tracer, check_not_leaked, current_trace
 from jato.core.types import type_of
 from jato.jit.spec import JitSpec, function_name
 from jato.jit.why_retraced import History, describe_call
 
-_logger = logging.getLogger("jato.jit")
+logging: Any = LazyModule("logging")  # for JATO_LOG_COMPILES only
 
 
 @dataclass
@@ -199,7 +199,9 @@ class JitState:
         self.check_leaves(args, kwargs, arguments, leaves)
         leaves = [x.__jax_array__() if _has_own_form(x) else x for x in leaves]
         avals = tuple(type_of(x) for x in leaves)
-        key = (avals, in_tree, arguments.static, config.epoch)
+        # sizes of named axes are constants of the graph
+        axes = tuple(STATE.axis_sizes.items())
+        key = (avals, in_tree, arguments.static, config.epoch, axes)
         try:
             known = self.graphs.get(key)
         except TypeError:
@@ -284,10 +286,11 @@ class JitState:
     def log(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         lines = self.history.explain()
         text = "; ".join(lines) if lines else f"first call with {describe_call(args, kwargs)}"
-        if not _logger.handlers and not logging.getLogger().handlers:
-            _logger.addHandler(logging.StreamHandler())
-            _logger.setLevel(logging.INFO)
-        _logger.warning("tracing and compiling %s: %s", self.spec.name, text)
+        logger = logging.getLogger("jato.jit")
+        if not logger.handlers and not logging.getLogger().handlers:
+            logger.addHandler(logging.StreamHandler())
+            logger.setLevel(logging.INFO)
+        logger.warning("tracing and compiling %s: %s", self.spec.name, text)
 
 
 # every native dispatcher, so that clear_caches() reaches their entries

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+
+from jato.base.lazy import LazyModule
+
+fractions: Any = LazyModule("fractions")
 
 NUMPY_DTYPES: dict[str, np.dtype] = {
     "bool": np.dtype(np.bool_),
@@ -81,24 +84,24 @@ def _round_to_odd(x: Array) -> Array:
 def _fma_one(x: float, y: float, z: float, dtype: np.dtype) -> float:
     if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
         return float(np.float64(x) * np.float64(y) + np.float64(z))
-    exact = Fraction(x) * Fraction(y) + Fraction(z)
+    exact = fractions.Fraction(x) * fractions.Fraction(y) + fractions.Fraction(z)
     if exact == 0:
         return float(np.float64(x) * np.float64(y) + np.float64(z)) if x * y == 0 else 0.0
     return _round_fraction(exact, dtype)
 
 
-def _round_fraction(value: Fraction, dtype: np.dtype) -> float:
+def _round_fraction(value: Any, dtype: np.dtype) -> float:
     """The nearest number of the dtype, ties to even."""
     info = np.finfo(dtype)
     digits, smallest = (24, -149) if dtype == np.float32 else (53, -1074)
     exponent = value.numerator.bit_length() - value.denominator.bit_length()
     unit = max(exponent - digits, smallest)
-    scaled = value / Fraction(2) ** unit
+    scaled = value / fractions.Fraction(2) ** unit
     while abs(scaled) >= 2**digits:
         unit += 1
         scaled /= 2
-    rounded = Fraction(round(scaled)) * Fraction(2) ** unit  # round() ties to even
-    if abs(rounded) > Fraction(float(info.max)):
+    rounded = fractions.Fraction(round(scaled)) * fractions.Fraction(2) ** unit  # round() ties to even
+    if abs(rounded) > fractions.Fraction(float(info.max)):
         return math.copysign(math.inf, value.numerator)
     if rounded == 0:
         return math.copysign(0.0, value.numerator)

@@ -12,7 +12,6 @@ import platform
 import threading
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from jato.base.lazy import LazyModule
 from jato.loopir.grammar import ITEMSIZE
 
 llvm: Any = LazyModule("llvmlite.binding")
+metadata: Any = LazyModule("importlib.metadata")
 
 _X86 = ("x86_64", "amd64", "AMD64")
 _WIDE = ("avx512f", "avx512bw", "avx512dq", "avx512vl")
