@@ -620,6 +620,9 @@ def reduced(b: Builder) -> Step | None:
     growth = {"sum": count, "var": 4 * v.largest}.get(name, 1.0)
     if name == "var":
         inside = v.largest**2
+    if name == "prod" and v.dtype in EXACT:
+        with np.errstate(over="ignore"):
+            inside = float(np.prod(np.maximum(np.abs(v.data), 1)))
     if name == "mean":
         inside = float(np.abs(v.data).sum())  # exact only if the sum is
     return Step(f"{name} axes {axes}{' kept' if keep else ''}", (i,), function, growth=growth,

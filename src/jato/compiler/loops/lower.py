@@ -6,7 +6,7 @@ which asks for its operands in turn; so index arithmetic composes by itself and 
 serves the fused and the unfused case.
 
 A result is remembered for the rest of the block it was made in (a nested reduction made in an
-inner loop is not visible outside), and per guard.  Reductions are placed by schedule.py, which
+inner loop, whoever opened it, is not visible outside), and per guard.  Reductions are placed by schedule.py, which
 remembers their results with `define`; meeting one that was not placed raises UnplacedReduction,
 and the caller fuses less.
 """
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from jato.base import dtypes
@@ -57,6 +58,18 @@ class Operand:
         return self.lowering.value(self.atom, index)
 
 
+@dataclass(slots=True, eq=False)
+class Scope:
+    """Values known in a block of statements, the `depth`-th of those open when it was made.
+
+    explicit: made by `Lowering.scope`, which also ends it; others end with their block."""
+
+    block: list[Any]
+    depth: int
+    explicit: bool
+    values: dict[Any, Any] = field(default_factory=dict)
+
+
 class Lowering:
     """Values of a group's atoms as expressions of one kernel."""
 
@@ -68,8 +81,8 @@ class Lowering:
         self.operands: dict[Node, list[Operand]] = {}
         # values that an earlier loop of the kernel wrote into the memory of an output
         self.saved: dict[Var, Var] = {}
-        # values known in each open block, innermost last
-        self.scopes: list[dict[Any, Any]] = [{}]
+        # values known in each open block of statements, innermost last
+        self.scopes: list[Scope] = [Scope(b._blocks[-1], len(b._blocks), True)]
 
     # ---- values
 
@@ -78,8 +91,9 @@ class Lowering:
         if type(atom) is Literal:
             return self.literal(atom)
         key = (atom, index, tuple(self.b._guards))
+        self.leave_closed_blocks()
         for scope in reversed(self.scopes):
-            known = scope.get(key)
+            known = scope.values.get(key)
             if known is not None:
                 return known
         node = self.producer.get(atom)  # type: ignore[arg-type]
@@ -94,7 +108,7 @@ class Lowering:
             result = node.primitive.lower(
                 self.b, self.inputs_of(node), index, node.outputs[0].aval, **node.params
             )
-        self.scopes[-1][key] = result
+        self.current_scope().values[key] = result
         return result
 
     def inputs_of(self, node: Node) -> list[Operand]:
@@ -105,7 +119,7 @@ class Lowering:
 
     def define(self, var: Var, index: Index, value: Any) -> None:
         """Makes a value known for the rest of the current block."""
-        self.scopes[-1][var, index, tuple(self.b._guards)] = value
+        self.current_scope().values[var, index, tuple(self.b._guards)] = value
 
     def literal(self, atom: Literal) -> Any:
         aval = atom.aval
@@ -117,10 +131,29 @@ class Lowering:
     @contextmanager
     def scope(self) -> Iterator[None]:
         """Values computed inside are forgotten afterwards (their statements are in the block)."""
-        self.scopes.append({})
+        blocks = self.b._blocks
+        scope = Scope(blocks[-1], len(blocks), True)
+        self.scopes.append(scope)
         try:
             yield
         finally:
+            while self.scopes.pop() is not scope:
+                pass
+
+    def current_scope(self) -> Scope:
+        """The scope of the innermost open block; blocks that rules open get theirs here."""
+        self.leave_closed_blocks()
+        blocks = self.b._blocks
+        if self.scopes[-1].block is not blocks[-1]:
+            self.scopes.append(Scope(blocks[-1], len(blocks), False))
+        return self.scopes[-1]
+
+    def leave_closed_blocks(self) -> None:
+        blocks = self.b._blocks
+        while not self.scopes[-1].explicit:
+            scope = self.scopes[-1]
+            if len(blocks) >= scope.depth and blocks[scope.depth - 1] is scope.block:
+                return
             self.scopes.pop()
 
     # ---- memory

@@ -749,7 +749,8 @@ def values_to_save(
     """Costly values of whole rows that several loops need: (value, output, first loop).
 
     The first loop writes such a value into the memory of an output of its type, the later ones
-    read it there; the last of them overwrites it with the output itself.
+    read it there; the last of them overwrites it with the output itself.  If that loop reads the
+    value, then the output must depend on it, so that it is read before it is overwritten.
 
     softmax:  max of x;  e = exp(x - max) -> out, sum of e;  out = out / sum
     """
@@ -761,10 +762,11 @@ def values_to_save(
     free = [v for v in wide if dtypes.scalar_name(v.aval) not in ("f16", "bf16", "c64", "c128")]
     saved: list[tuple[Var, Var, list[Node]]] = []
 
-    def needed(loop: list[Node]) -> set[Node]:
-        """What a loop computes element by element, without what is saved."""
+    def needed(loop: list[Node], outputs: Sequence[Var] = wide) -> set[Node]:
+        """What a loop computes element by element, without what is saved; the last loop, of no
+        reductions, computes outputs."""
         stops = {v for v, _, _ in saved}
-        stack: list[Any] = [a for n in loop for a in n.inputs] if loop else list(wide)
+        stack: list[Any] = [a for n in loop for a in n.inputs] if loop else list(outputs)
         found: set[Node] = set()
         while stack:
             a = stack.pop()
@@ -784,7 +786,15 @@ def values_to_save(
         if out in wide:
             continue
         users = [loop for loop in loops if node in needed(loop)]
-        target = next((v for v in free if v.aval.dtype_code == out.aval.dtype_code), None)
+        target = next(
+            (
+                v
+                for v in free
+                if v.aval.dtype_code == out.aval.dtype_code
+                and (users[-1:] != [[]] or node in needed([], [v]))
+            ),
+            None,
+        )
         if len(users) > 1 and target is not None:
             saved.append((out, target, users[0]))
             free.remove(target)
