@@ -8,8 +8,12 @@
         return jnp.tanh(x) * 2 + 1
 
 The names here are JAX's.  This file only gathers public names, fills the two hooks of
-base/hooks.py, and tells the native runtime about the classes and tables it needs.
+base/hooks.py, and tells the native runtime about the classes and tables it needs.  The modules of
+LATER are imported when first used, which keeps `import jato` quick.
 """
+
+import importlib as _importlib
+from types import ModuleType as _ModuleType
 
 from jato import _native
 from jato.base import dtypes as dtypes  # noqa: PLC0414
@@ -96,3 +100,15 @@ _native.set_tracer_type(_Tracer)
 _native.set_static_error(_unhashable_static)
 _install_methods(_numpy)
 _watch_config()
+
+LATER = ("image", "nn", "random", "scipy")
+
+
+def __getattr__(name: str) -> _ModuleType:
+    if name in LATER:
+        return _importlib.import_module(f"jato.{name}")
+    raise AttributeError(f"module 'jato' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *LATER})

@@ -132,9 +132,13 @@ def write_json(report: Report, path: str) -> None:
 def _mode_data(report: Report, package: str, mode: str) -> dict[str, Any]:
     timing = report.results[package].timings[mode]
     return {
-        "first_call": timing.first,
-        "median": timing.median,
-        "quartiles": timing.spread,
-        "repeats": timing.repeats,
+        "first_call": _digits(timing.first),
+        "median": _digits(timing.median),
+        "quartiles": [_digits(t) for t in timing.spread],
+        "repeats": [_digits(t) for t in timing.repeats],
         "difference": report.difference(package, mode),
     }
+
+
+def _digits(seconds: float) -> float:
+    return float(f"{seconds:.4g}")
