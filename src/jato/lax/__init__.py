@@ -171,6 +171,21 @@ from jato.control.map import associative_scan as associative_scan
 from jato.control.map import map as map
 from jato.control.scan import scan as scan
 from jato.control.while_loop import while_loop as while_loop
+from jato.parallel.collectives import (
+    all_gather as all_gather,
+    all_to_all as all_to_all,
+    axis_index as axis_index,
+    axis_size as axis_size,
+    pbroadcast as pbroadcast,
+    pmax as pmax,
+    pmean as pmean,
+    pmin as pmin,
+    ppermute as ppermute,
+    pshuffle as pshuffle,
+    psum as psum,
+    psum_scatter as psum_scatter,
+    pswapaxes as pswapaxes,
+)
 from jato.lax.bessel import bessel_i0e as bessel_i0e
 from jato.lax.bessel import bessel_i1e as bessel_i1e
 from jato.lax.compositions import (
@@ -194,8 +209,8 @@ from jato.lax.incomplete_gamma import (
     igammac as igammac,
     random_gamma_grad as random_gamma_grad,
 )
-from jato.lax.zeta import polygamma as polygamma
-from jato.lax.zeta import zeta as zeta
+from jato.lax.hurwitz_zeta import polygamma as polygamma
+from jato.lax.hurwitz_zeta import zeta as zeta
 from jato.lax.primitives import (
     abs_p as abs_p,
     acos_p as acos_p,
