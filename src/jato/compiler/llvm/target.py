@@ -129,6 +129,9 @@ def initialize() -> None:
 def _initialize_once() -> None:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    # Loop strength reduction takes a quarter of code generation.  The emitter hoists what is
+    # invariant and addresses are one addition; measured, the code is as fast without it.
+    llvm.set_option("jato", "--disable-lsr")
 
 
 @lru_cache(maxsize=8)
