@@ -1,12 +1,22 @@
-"""What all tests share: files that compare with jax are skipped where it is not installed."""
+"""What all tests share.
+
+Files that compare with jax are skipped where it is not installed.  Processes that tests start find
+the same jato, whatever folder they run in.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 from pathlib import Path
 
 import pytest
+
+_JATO = importlib.util.find_spec("jato")
+if _JATO is not None and _JATO.origin is not None:
+    _FOLDERS = [str(Path(_JATO.origin).parents[1]), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _FOLDERS))
 
 HAVE_JAX = importlib.util.find_spec("jax") is not None
 _IMPORTS_JAX = re.compile(r"^(import|from) jax\b", re.MULTILINE)

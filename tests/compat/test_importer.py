@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import subprocess
 import sys
 import textwrap
-
-import pytest
 
 from jato.compat.importer import module_names
 
@@ -34,7 +31,7 @@ def test_every_name_resolves_to_the_same_module() -> None:
             module = importlib.import_module(name)
             assert sys.modules[name] is module
             assert not module.__spec__.name.startswith("jax"), name
-        import jax.numpy as jnp
+        import jax, jax.numpy as jnp
         assert jnp is jato.numpy and jax is jato
         from jax import jit, numpy
         assert jit is jato.jit
@@ -81,15 +78,3 @@ def test_too_late() -> None:
     """)
     assert "jax has been imported already" in out
     assert "python -m jato run" in out
-
-
-@pytest.mark.parametrize("name", sorted(set(module_names().values())))
-def test_the_targets_exist(name: str) -> None:
-    package, _, attribute = name.rpartition(".")
-    if not package:
-        importlib.import_module(name)
-        return
-    try:
-        importlib.import_module(name)
-    except ModuleNotFoundError:
-        assert hasattr(importlib.import_module(package), attribute)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -35,6 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_info()
         return 0
     if options.command == "run":
+        if not os.path.exists(options.script):
+            print(f"jato run: there is no file {options.script!r}", file=sys.stderr)
+            return 2
         run_script(options.script, options.arguments)
         return 0
     try:

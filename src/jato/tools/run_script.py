@@ -15,10 +15,8 @@ def run_script(script: str, arguments: Sequence[str] = ()) -> None:
 
     script: a path, or a folder or zip file with a `__main__.py`.  The script sees its own
     `sys.argv`, and its folder as the first place to import from.  What it raises, SystemExit
-    included, is passed on.  FileNotFoundError when there is no such file.
+    included, is passed on.
     """
-    if not os.path.exists(script):
-        raise FileNotFoundError(f"jato run: there is no file {script!r}")
     install()
     before = sys.argv[:], sys.path[0]
     sys.argv[:] = [script, *arguments]
