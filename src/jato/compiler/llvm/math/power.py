@@ -132,20 +132,24 @@ def cbrt(x: Value) -> Value:
     return where((a > 0.0) & (a < INFINITY), root, a).copysign(x)
 
 
+# Beyond these the squares leave the range of the dtype: (huge, its factor, tiny, its factor).
+_HYPOT_SCALES = {
+    "f32": (2.0**62, 2.0**-70, 2.0**-50, 2.0**100),
+    "f64": (2.0**500, 2.0**-600, 2.0**-500, 2.0**600),
+}
+
+
 def hypot(x: Value, y: Value) -> Value:
     """sqrt(x^2 + y^2) without overflow; infinite if either is, even beside NaN."""
     a, b = abs(x), abs(y)
-    if x.dtype == "f32":
-        wide_a, wide_b = a.convert("f64"), b.convert("f64")
-        result = wide_a.fma(wide_a, wide_b * wide_b).sqrt().convert("f32")
-    else:
-        swap = b > a
-        larger, smaller = where(swap, b, a), where(swap, a, b)
-        huge, tiny = larger > 2.0**500, larger < 2.0**-500
-        down = where(huge, x.constant(2.0**-600), where(tiny, x.constant(2.0**600), 1.0))
-        up = where(huge, x.constant(2.0**600), where(tiny, x.constant(2.0**-600), 1.0))
-        larger, smaller = larger * down, smaller * down
-        result = larger.fma(larger, smaller * smaller).sqrt() * up
+    swap = b > a
+    larger, smaller = where(swap, b, a), where(swap, a, b)
+    most, shrink, least, grow = _HYPOT_SCALES[x.dtype]
+    huge, tiny = larger > most, larger < least
+    down = where(huge, x.constant(shrink), where(tiny, x.constant(grow), 1.0))
+    up = where(huge, x.constant(1 / shrink), where(tiny, x.constant(1 / grow), 1.0))
+    larger, smaller = larger * down, smaller * down
+    result = larger.fma(larger, smaller * smaller).sqrt() * up
     return where(a.eq(INFINITY) | b.eq(INFINITY), INFINITY, result)
 
 
