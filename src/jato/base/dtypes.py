@@ -51,7 +51,7 @@ SCALAR_NAMES = (
 )  # fmt: skip
 
 _CODES: dict[Any, int] = {d: i for i, d in enumerate(DTYPES)}
-_NARROW = {
+_NARROW: dict[Any, Any] = {
     np.dtype("int64"): np.dtype("int32"),
     np.dtype("uint64"): np.dtype("uint32"),
     np.dtype("float64"): np.dtype("float32"),

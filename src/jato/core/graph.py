@@ -48,6 +48,8 @@ class Node:
     """One operation: `outputs` (always a list) of `primitive` applied to `inputs`."""
 
     __slots__ = ("frame", "inputs", "outputs", "params", "primitive")
+    # A Primitive; families have methods of their own, which a check of the class vouches for.
+    primitive: Any
 
     def __init__(
         self,

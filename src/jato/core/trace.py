@@ -276,7 +276,7 @@ def install_operators(operators: dict[str, Any], methods: dict[str, Any]) -> Non
             setattr(Tracer, f"__{name}__", forward(operators[name]))
     if "getitem" in operators:
         getitem = operators["getitem"]
-        Tracer.__getitem__ = lambda self, index: getitem(self, index)  # type: ignore[attr-defined]
+        setattr(Tracer, "__getitem__", lambda self, index: getitem(self, index))  # noqa: B010
     for name in "neg pos abs invert".split():
         if name in operators:
             function = operators[name]

@@ -28,10 +28,12 @@ from jato.base.signatures import leaf_names
 from jato.compiler.pipeline import Program, compile_graph
 from jato.control.call import call
 from jato.core.array import ArrayImpl
+from jato.core.effects import graph_has_effect
 from jato.core.graph import Graph
 from jato.core.staging import trace_to_graph
 from jato.core.trace import STATE, Tracer, check_not_leaked, current_trace
 from jato.core.types import type_of
+from jato.jit import debug_values
 from jato.jit.spec import JitSpec, function_name
 from jato.jit.why_retraced import History, describe_call
 
@@ -123,7 +125,7 @@ class JitState:
         self.stats = JitStats()
         self.history = History(spec)
         self.lock = threading.Lock()
-        # graphs of calls under other transforms
+        # graphs of calls under other transforms, programs of checked calls
         self.graphs = LruCache(256)
 
     # ---- a call with a new signature
@@ -140,13 +142,32 @@ class JitState:
             converted = [x.__jax_array__() if _has_own_form(x) else x for x in leaves]
             rest, named = in_tree.unflatten(converted)
             return function(*_joined(spec, args, rest), **{**kwargs, **named})
+        if debug_values.wanted():
+            return self.checked(arguments, leaves, in_tree)
         if not spec.public:
             self.history.record(args, kwargs, arguments)
             if config.jax_log_compiles or os.environ.get("JATO_LOG_COMPILES") == "1":
                 self.log(args, kwargs)
         traced = self.trace(arguments, [type_of(x) for x in leaves], in_tree)
-        program = self.compile(traced, self.donated_positions(args, kwargs, arguments, leaves))
-        return self.entry(traced, program, leaves, args, kwargs, arguments)
+        donated = self.donated_positions(args, kwargs, arguments, leaves)
+        program = self.compile(traced, donated)
+        return _entry(traced, program, len(leaves), donated)
+
+    def checked(self, arguments: Arguments, leaves: list[Any], in_tree: Any) -> Any:
+        """The result of a call whose values are looked at (`jax_debug_nans`, `jax_debug_infs`).
+
+        Nothing is donated: a program with a bad result runs again."""
+        avals = tuple(type_of(x) for x in leaves)
+        key = ("checked", avals, in_tree, arguments.static, config.epoch)
+        known = self.graphs.get(key)
+        if known is MISSING:
+            traced = self.trace(arguments, avals, in_tree)
+            known = traced, _entry(traced, self.compile(traced), len(leaves), [])
+            self.graphs.put(key, known)
+        traced, entry = known
+        result = entry.run(leaves)
+        debug_values.raise_if_bad(self.spec.name, traced.graph, leaves, tree_flatten(result)[0])
+        return result
 
     def trace(self, arguments: Arguments, avals: Sequence[Any], in_tree: Any) -> TracedCall:
         flat = FlatFunction(arguments.function, in_tree)
@@ -169,23 +190,6 @@ class JitState:
         with self.lock:
             self.stats.add(program, time.perf_counter() - start)
         return program
-
-    def entry(
-        self,
-        traced: TracedCall,
-        program: Program,
-        leaves: list[Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        arguments: Arguments,
-    ) -> Any:
-        return _native.Entry(
-            program.executable,
-            traced.out_tree,
-            list(range(len(leaves))),
-            [],
-            self.donated_positions(args, kwargs, arguments, leaves),
-        )
 
     # ---- under another transform
 
@@ -377,6 +381,13 @@ def _joined(spec: JitSpec, args: tuple[Any, ...], rest: Sequence[Any]) -> list[A
 
 def _has_own_form(x: Any) -> bool:
     return hasattr(type(x), "__jax_array__") and not isinstance(x, (ArrayImpl, Tracer))
+
+
+def _entry(traced: TracedCall, program: Program, count: int, donated: list[int]) -> Any:
+    return _native.Entry(
+        program.executable, traced.out_tree, list(range(count)), [], donated,
+        ordered=graph_has_effect(traced.graph),
+    )  # fmt: skip
 
 
 def _with_arrays(graph: Graph) -> Graph:

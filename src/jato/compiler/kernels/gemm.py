@@ -46,10 +46,11 @@ def plan_gemm(context: PlanContext, node: Node) -> None:
         batch, m * k, k * n, m * n,
         _ONE, 0, 0, 0,
     ]  # fmt: skip
+    operands = [context.in_memory(lhs), context.in_memory(rhs)]
     flops = 2.0 * batch * m * n * k
     cost_ns = flops / 60.0
     context.steps.append(
-        Library("gemm", [lhs, rhs], [out], params, cost_ns, rows=m if batch == 1 else 0)
+        Library("gemm", operands, [out], params, cost_ns, rows=m if batch == 1 else 0)
     )
 
 

@@ -14,7 +14,7 @@ from jato.core.graph import Node
 
 def plan_opaque(context: PlanContext, node: Node) -> None:
     native = node.primitive.library_call(node)
-    operands = list(node.inputs)
+    operands = [context.in_memory(a) for a in node.inputs]
     if native is not None:
         name, params = native
         work = 10.0 * sum(v.aval.size for v in node.outputs)

@@ -67,7 +67,7 @@ def register_loop(loop: LoopOperands, vector_bytes: int) -> LoopNest | None:
     shape = _common_shape(loop, nodes)
     scalars = sum(v.aval.size for v in (*loop.carries, *loop.slices))
     work = sum(cost.element_cost(n) * n.outputs[0].aval.size for n in nodes)
-    attempts = []
+    attempts: list[_Pointwise | _Scalars] = []
     if shape is not None and shape != () and prod(shape) > 0:
         attempts.append(_Pointwise(loop, shape, vector_bytes))
     if scalars <= MOST_SCALARS and work <= MOST_WORK and not loop.per_element:

@@ -13,7 +13,7 @@ from typing import Any
 
 from jato.compiler.loops.lower import Index, Lowering
 from jato.compiler.loops.schedule import LoopNest
-from jato.compiler.plan import Copy, PlanContext
+from jato.compiler.plan import PlanContext
 from jato.core.graph import Node
 from jato.loopir.builder import Builder
 from jato.loopir.grammar import For
@@ -24,7 +24,7 @@ def plan_scatter(context: PlanContext, node: Node) -> None:
     out = node.outputs[0]
     if out.aval.size == 0:
         return
-    context.steps.append(Copy(operand, out))
+    context.copy(operand, out)
     if updates.aval.size:
         context.launch(_updates(node, context.vector_bytes))
 
