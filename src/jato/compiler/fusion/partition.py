@@ -26,6 +26,7 @@ from math import prod
 from jato.base import observe
 from jato.compiler.fusion import cost
 from jato.compiler.fusion.reasons import FUSED, Reason
+from jato.core.effects import node_has_effect
 from jato.core.graph import Graph, Node, Var
 from jato.ops.contract import DotGeneral
 from jato.ops.reduction_family import Reduction
@@ -89,6 +90,9 @@ class Partition:
                     if not seen or seen[-1] is not node:
                         seen.append(node)
         self.results = {a for a in graph.outputs if type(a) is Var}
+        # effects happen in the order of the graph: each waits for the one before
+        effects = [n for n in graph.nodes if not is_fusable(n) and node_has_effect(n)]
+        self.effect_before = dict(zip(effects[1:], effects, strict=False))
         # the group(s) a node was put into; absent for nodes that run alone
         self.homes: dict[Node, list[Group]] = {}
         self.groups: list[Group] = []
@@ -135,7 +139,14 @@ class Partition:
             for g, r in zip(groups, reasons, strict=True):
                 if r in FUSED:
                     self.leave(g, node)
-        # Some other step needs it too: compute it in one group, which stores it.
+        # Some other step needs it too.  If the groups can be one, it stays in a register; else it
+        # is computed in one group, which stores it.
+        groups = self.united(groups)
+        if not stored and len(groups) == 1:
+            reason = self.join(groups[0], node, users)
+            if reason in FUSED:
+                self.decide(node, groups[0], reason)
+                return
         for g in groups:
             if self.can_store(g, node, alone, groups):
                 reason = self.join(g, node, users)
@@ -342,6 +353,8 @@ class Partition:
         """The steps whose stored results this one reads, as far as nodes were placed yet."""
         nodes = step.nodes if isinstance(step, Group) else [step]
         found: list[Group | Node] = []
+        if step in self.effect_before:
+            found.append(self.effect_before[step])  # type: ignore[index]
         for node in nodes:
             for a in node.inputs:
                 source = self.producer.get(a) if type(a) is Var else None
@@ -382,6 +395,28 @@ class Partition:
                     if self.depends(first, [second]) or self.depends(second, [first]):
                         continue
                     self.merge(first, second)
+
+    def united(self, groups: list[Group]) -> list[Group]:
+        """The groups, elementwise ones over the same space that use a common value made one.
+
+        before: d -> call, d -> put   d stored and loaded      after: one loop with two results
+        """
+        kept: list[Group] = []
+        for group in groups:
+            for first in kept:
+                if (
+                    first.reduced is None
+                    and group.reduced is None
+                    and first.space == group.space
+                    and first.cost + group.cost <= cost.KERNEL_COST
+                    and not self.depends(first, [group])
+                    and not self.depends(group, [first])
+                ):
+                    self.merge(first, group)
+                    break
+            else:
+                kept.append(group)
+        return kept
 
     def merge(self, first: Group, second: Group) -> None:
         for node in second.nodes:
