@@ -6,6 +6,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "convolution.h"
 #include "errors.h"
 #include "matmul.h"
 #include "threadpool.h"
@@ -78,12 +79,15 @@ void check_fill(const int64_t* params) {
 
 constexpr int kGemmParams = sizeof(GemmParams) / sizeof(int64_t);
 constexpr int kGemvParams = sizeof(GemvParams) / sizeof(int64_t);
+constexpr int kConvParams = sizeof(ConvParams) / sizeof(int64_t);
 
 const LibraryRoutine kRoutines[] = {
     {"copy", 2, 1, run_copy, nullptr, check_copy},
     {"fill", 1, 4, run_fill, nullptr, check_fill},
     {"gemm", 3, kGemmParams, run_gemm, run_gemm_rows, check_gemm},
     {"gemv", 3, kGemvParams, run_gemv, nullptr, check_gemv},
+    {"conv", 3, kConvParams, run_conv, nullptr, check_conv},
+    {"conv_kernel", 3, kConvParams, run_conv_kernel, nullptr, check_conv},
 };
 
 struct Symbol {

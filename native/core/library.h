@@ -4,6 +4,7 @@
 //   fill   buffers: destination               params: count, itemsize, low 64 bits, high 64 bits of the value
 //   gemm   buffers: A, B, C                   params: GemmParams in order of declaration
 //   gemv   buffers: A, x, y                   params: GemvParams in order of declaration
+//   conv, conv_kernel                         see convolution.h
 //
 // Another family is one more file that defines its routines and one line in the table of library.cpp.
 // BLAS arrives as function pointers with the Fortran interface (32-bit integers, everything by pointer),

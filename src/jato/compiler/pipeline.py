@@ -18,9 +18,11 @@ from jato.base.errors import MissingRule
 from jato.compiler import kernel_cache
 from jato.compiler.fusion.partition import Group, partition
 from jato.compiler.graph.contractions import canonical_contractions
+from jato.compiler.graph.convolutions import CONV_PRODUCT, canonical_convolutions
 from jato.compiler.graph.inline import inline
 from jato.compiler.graph.literals import materialize_literals
 from jato.compiler.graph.simplify import simplify
+from jato.compiler.kernels.conv import plan_conv
 from jato.compiler.kernels.gemm import fuse_epilogues, plan_gemm
 from jato.compiler.kernels.host import plan_opaque
 from jato.compiler.kernels.register_loop import register_loop
@@ -91,6 +93,7 @@ def optimize(graph: Graph) -> Graph:
     """The graph passes, in order."""
     graph = _passed("inline", inline(graph))
     graph = _passed("simplify", simplify(graph))
+    graph = _passed("convolutions", canonical_convolutions(graph))
     graph = _passed("contractions", canonical_contractions(graph))
     graph = _passed("simplify", simplify(graph))
     return _passed("literals", materialize_literals(graph))
@@ -139,6 +142,8 @@ def _plan_node(step: Any, context: PlanContext) -> None:
         context.steps.append(View(step.inputs[0], step.outputs[0]))
     elif isinstance(primitive, DotGeneral):
         plan_gemm(context, step)
+    elif primitive is CONV_PRODUCT:
+        plan_conv(context, step)
     elif isinstance(primitive, Scatter):
         plan_scatter(context, step)
     elif isinstance(primitive, Opaque):

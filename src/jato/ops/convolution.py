@@ -40,6 +40,12 @@ UNROLLED_TAPS = 9
 # read: 5 x 5 taps take 0.8 against 2.7 ms, 3 x 3 taps 0.6 against 0.3.
 GUARDED_TAPS = 12
 
+# From so many output features (per group) on, and so many products per element of the result, a
+# convolution is a matrix product of patches; below it is a stencil.
+PRODUCT_FEATURES = 4
+PRODUCT_TAPS = 4
+PRODUCT_WORK = 32 * 1024
+
 Pads = tuple[tuple[int, int], ...]
 
 
@@ -109,6 +115,24 @@ def all_of(b: Any, conditions: Sequence[Any]) -> Any:
         if condition is not None:
             result = condition if result is None else b.and_(result, condition)
     return result
+
+
+def has_channels(lhs: Any, rhs: Any, out: Any, params: dict[str, Any]) -> bool:
+    """Is the convolution worth computing as a matrix product of patches?"""
+    numbers: ConvDimensionNumbers = params["dimension_numbers"]
+    groups = params["feature_group_count"] * params["batch_group_count"]
+    features = rhs.shape[numbers.rhs_spec[0]] // groups
+    taps = math.prod(rhs.shape) // max(1, rhs.shape[numbers.rhs_spec[0]])
+    return (
+        dtypes.is_floating(lhs.dtype)
+        and lhs.dtype == rhs.dtype
+        and dtypes.is_floating(out.dtype)
+        and max(lhs.itemsize, out.itemsize) <= 8
+        and len(numbers.lhs_spec) > 2
+        and features >= PRODUCT_FEATURES
+        and taps >= PRODUCT_TAPS
+        and out.size * taps >= PRODUCT_WORK
+    )
 
 
 # ---- the primitive
@@ -321,6 +345,8 @@ class Conv(TypeCached):
     def simplify(self, node: Any, rewriter: Any) -> Any:
         # padded convolution -> convolution of the padded image: no read needs a guard
         lhs, rhs = node.inputs
+        if has_channels(lhs.aval, rhs.aval, node.outputs[0].aval, node.params):
+            return None  # compiler/graph/convolutions.py
         padding, spec = node.params["padding"], node.params["dimension_numbers"].lhs_spec
         if all(p == (0, 0) for p in padding) or any(d != 1 for d in node.params["lhs_dilation"]):
             return None

@@ -36,14 +36,27 @@ SMALL = 16 * 16 * 16
 def canonical_contractions(graph: Graph) -> Graph:
     if not any(isinstance(n.primitive, DotGeneral) for n in graph.nodes):
         return graph
+    return splice(
+        graph,
+        lambda node: (
+            _rewritten(node)
+            if isinstance(node.primitive, DotGeneral) and not is_gemm(node)
+            else None
+        ),
+    )
+
+
+def splice(graph: Graph, replacement: Callable[[Node], Graph | None]) -> Graph:
+    """The graph with nodes replaced by graphs of one result; None leaves a node as it is."""
     nodes: list[Node] = []
     env: dict[Var, Atom] = {}
     for node in graph.nodes:
         inputs = [env.get(a, a) if type(a) is Var else a for a in node.inputs]
-        if not isinstance(node.primitive, DotGeneral) or is_gemm(node):
-            nodes.append(Node(node.primitive, inputs, node.outputs, node.params, node.frame))
+        node = Node(node.primitive, inputs, node.outputs, node.params, node.frame)
+        body = replacement(node)
+        if body is None:
+            nodes.append(node)
             continue
-        body = _rewritten(node)
         inner: dict[Var, Atom] = dict(zip(body.inputs, inputs, strict=True))
         for n in body.nodes:
             atoms = [inner.get(a, a) if type(a) is Var else a for a in n.inputs]
