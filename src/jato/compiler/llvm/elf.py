@@ -37,7 +37,8 @@ class Image:
 
     def __init__(self, memory: mmap.mmap, symbols: dict[str, int]):
         self.symbols = symbols
-        weakref.finalize(self, memory.close)
+        # not at exit: queued programs run until the runtime has shut down
+        weakref.finalize(self, memory.close).atexit = False
 
 
 class _Section:
