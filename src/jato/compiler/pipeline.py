@@ -34,6 +34,8 @@ from jato.compiler.loops.schedule import LoopNest, schedule
 from jato.compiler.plan import KernelUse, PlanContext, View, build_executable
 from jato.core.graph import Graph, Node, Var
 from jato.core.graph_verify import verify
+from jato.loopir.grammar import Kernel
+from jato.loopir.verify import verify as verify_kernel
 from jato.ops.contract import DotGeneral
 from jato.ops.cumulative import Cumulative
 from jato.ops.gather_scatter import Scatter
@@ -69,7 +71,9 @@ def compile_graph(graph: Graph, donated: Sequence[int] = ()) -> Program:
     fuse_epilogues(context)
     clock.lap("schedule")
     nests = [n for n in context.nests() if n.grid > 0]
+    _observe_kernels("schedule", [nest.kernel for nest in nests])
     patterns = [generalize(nest.kernel) for nest in nests]
+    _observe_kernels("generalize", [kernel for kernel, _ in patterns])
     clock.lap("generalize")
     codes = kernel_cache.compile_kernels([kernel for kernel, _ in patterns])
     clock.lap("codegen")
@@ -165,6 +169,13 @@ def _passed(name: str, graph: Graph) -> Graph:
 def _observe_groups(steps: Sequence[Group | Node]) -> None:
     if observe.heard():
         observe.stage("fusion", steps)
+
+
+def _observe_kernels(name: str, kernels: Sequence[Kernel]) -> None:
+    if observe.heard():
+        for kernel in kernels:
+            verify_kernel(kernel)
+        observe.stage(name, kernels)
 
 
 class _Clock:
