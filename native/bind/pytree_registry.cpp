@@ -258,6 +258,41 @@ NodeKind classify(PyObject* object, const Registration** registration) {
   return is_named_tuple(object) ? NodeKind::NamedTuple : NodeKind::Leaf;
 }
 
+namespace {
+
+// A key with its first eight bytes as a number, which nearly always decides a comparison.
+struct PrefixedItem {
+  uint64_t prefix;
+  DictItem item;
+};
+
+uint64_t ascii_prefix(PyObject* key) {
+  const auto* bytes = static_cast<const unsigned char*>(PyUnicode_DATA(key));
+  const Py_ssize_t length = std::min<Py_ssize_t>(PyUnicode_GET_LENGTH(key), 8);
+  uint64_t prefix = 0;
+  for (Py_ssize_t i = 0; i < length; ++i) prefix |= static_cast<uint64_t>(bytes[i]) << (56 - 8 * i);
+  return prefix;
+}
+
+// Sorting fifty keys by comparing strings alone took a third of the flattening of their dict.
+void sort_strings(DictItem* items, size_t count) {
+  const auto by_string = [](const DictItem& a, const DictItem& b) { return PyUnicode_Compare(a.key, b.key) < 0; };
+  bool ascii = true;
+  for (size_t i = 0; i < count && ascii; ++i) ascii = PyUnicode_IS_ASCII(items[i].key);
+  if (!ascii || count < 8) {
+    std::sort(items, items + count, by_string);
+    return;
+  }
+  SmallVector<PrefixedItem, 64> prefixed;
+  for (size_t i = 0; i < count; ++i) prefixed.push_back({ascii_prefix(items[i].key), items[i]});
+  std::sort(prefixed.data(), prefixed.data() + count, [&](const PrefixedItem& a, const PrefixedItem& b) {
+    return a.prefix != b.prefix ? a.prefix < b.prefix : by_string(a.item, b.item);
+  });
+  for (size_t i = 0; i < count; ++i) items[i] = prefixed[i].item;
+}
+
+}  // namespace
+
 int sort_dict_items(DictItem* items, size_t count) {
   bool strings = true, sorted = true;
   for (size_t i = 0; i < count && strings; ++i) {
@@ -265,9 +300,7 @@ int sort_dict_items(DictItem* items, size_t count) {
     if (strings && i > 0 && sorted) sorted = PyUnicode_Compare(items[i - 1].key, items[i].key) < 0;
   }
   if (strings) {
-    if (!sorted)
-      std::sort(items, items + count,
-                [](const DictItem& a, const DictItem& b) { return PyUnicode_Compare(a.key, b.key) < 0; });
+    if (!sorted) sort_strings(items, count);
     return 0;
   }
   PyRef keys = PyRef::steal(PyList_New(static_cast<Py_ssize_t>(count)));
