@@ -186,8 +186,15 @@ class HostFunction {
       for (HostOperand& operand : operands) Py_INCREF(operand.type);
     }
     ~State() {
-      release_later(function);
-      for (HostOperand& operand : operands) release_later(reinterpret_cast<PyObject*>(operand.type));
+      drop(function);
+      for (HostOperand& operand : operands) drop(reinterpret_cast<PyObject*>(operand.type));
+    }
+    // At once where Python frees the program; later on a thread without the interpreter lock.
+    static void drop(PyObject* object) {
+      if (PyGILState_Check())
+        Py_DECREF(object);
+      else
+        release_later(object);
     }
     PyObject* function;
     std::vector<HostOperand> operands;

@@ -100,6 +100,14 @@ PyObject* queue_depth(PyObject*, PyObject* value) {
   return PyLong_FromLongLong(DeviceQueue::get(static_cast<int>(device)).depth());
 }
 
+// Is this a thread of a device, so that a callback runs here?
+PyObject* on_queue_thread(PyObject*, PyObject*) {
+  for (int device = 0; device < DeviceQueue::count(); ++device) {
+    if (DeviceQueue::get(device).on_queue_thread()) Py_RETURN_TRUE;
+  }
+  Py_RETURN_FALSE;
+}
+
 // Waits for everything queued on all devices.
 PyObject* synchronize(PyObject*, PyObject*) {
   for (int device = 0; device < DeviceQueue::count(); ++device) {
@@ -202,6 +210,7 @@ PyMethodDef functions[] = {
     {"num_devices", num_devices, METH_NOARGS, "number of logical devices"},
     {"set_num_devices", set_num_devices, METH_O, "set_num_devices(n)"},
     {"queue_depth", queue_depth, METH_O, "queue_depth(device) -> jobs queued or running"},
+    {"on_queue_thread", on_queue_thread, METH_NOARGS, "whether this thread is one of a device's own"},
     {"synchronize", synchronize, METH_NOARGS, "waits for all queued work"},
     {"cancel_all", cancel_all, METH_NOARGS, "cancels all running and queued work"},
     {"shut_down", shut_down, METH_NOARGS,

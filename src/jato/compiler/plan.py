@@ -139,6 +139,16 @@ class PlanContext:
     def copy(self, source: Atom, target: Var) -> None:
         self.steps.append(Copy(self.in_memory(source), target))
 
+    def host(
+        self,
+        function: Callable[..., Sequence[Any]],
+        reads: Sequence[Atom],
+        writes: Sequence[Var],
+        cost_ns: float,
+    ) -> None:
+        """Calls back into Python: function(*NumPy views of reads) -> arrays for `writes`."""
+        self.steps.append(Host(function, [self.in_memory(a) for a in reads], list(writes), cost_ns))
+
     def in_memory(self, atom: Atom) -> Var:
         """The atom as an array: a literal becomes a constant."""
         if isinstance(atom, Var):

@@ -10,6 +10,7 @@ from typing import Any
 
 from jato import _native
 from jato.base.pytree import tree_leaves
+from jato.ops.callback import raise_failure
 
 
 def block_until_ready(x: Any) -> Any:
@@ -31,5 +32,10 @@ def block_until_ready(x: Any) -> Any:
 
 
 def effects_barrier() -> None:
-    """Waits for everything that was queued on any device."""
+    """Waits for everything that was queued on any device, prints and callbacks included.
+
+    Raises the first error of a callback with effects that happened in the background since the last
+    call.
+    """
     _native.synchronize()
+    raise_failure()

@@ -31,7 +31,7 @@ from jato.core.graph import Graph, Node, Var
 from jato.ops.contract import DotGeneral
 from jato.ops.reduction_family import Reduction
 from jato.ops.shapes import Reshape
-from jato.ops.slicing import Pad
+from jato.ops.slicing import Concatenate, Pad
 
 Shape = tuple[int, ...]
 
@@ -205,7 +205,7 @@ class Partition:
         users = [u for u in users if group in self.homes.get(u, [])]
         if group.cost + cost.element_cost(node) > cost.KERNEL_COST and not cost.is_big_reduction(node):
             return Reason.TOO_LARGE
-        if any(u.primitive.rereads for u in users) and not self.passes_rereading(node):
+        if self.reach_rereading(group, users) and not self.passes_rereading(node):
             return Reason.REREAD
         if cost.is_big_reduction(node):
             reason = self.join_reduction(group, node, users)
@@ -222,34 +222,68 @@ class Partition:
     def join_plain(self, group: Group, node: Node, users: list[Node]) -> Reason:
         if cost.is_structural(node):
             return Reason.INDEX_ARITHMETIC
-        if cost.element_cost(node) > cost.CHEAP:
-            out = node.outputs[0].aval
-            for u in users:
-                if cost.is_structural(u) and u.outputs[0].aval.size > out.size:
-                    if not self.repeats_along_rows(group, node, u):
-                        return Reason.REPLICATED
+        if cost.element_cost(node) > cost.CHEAP and self.is_replicated(group, node, users):
+            return Reason.REPLICATED
         if any(cost.is_big_reduction(u) for u in users):
             return Reason.PRODUCER_OF_REDUCTION
         return Reason.SAME_DOMAIN
 
+    def is_replicated(self, group: Group, node: Node, users: list[Node]) -> bool:
+        """Would the group compute a value that these users need again for many elements?"""
+        stack, seen = list(users), set(users)
+        while stack:
+            user = stack.pop()
+            if not cost.is_structural(user):
+                continue
+            out = user.outputs[0]
+            larger = type(user.inputs[0]) is Var and out.aval.size > user.inputs[0].aval.size
+            if larger and "broadcast_dimensions" in user.params:
+                if not self.repeats_along_rows(group, node, user):
+                    return True
+            for following in self.users.get(out, []):
+                if following not in seen and group in self.homes.get(following, []):
+                    seen.add(following)
+                    stack.append(following)
+        return False
+
     def repeats_along_rows(self, group: Group, node: Node, broadcast: Node) -> bool:
         """Is the replicated value one per row, so that the loops compute it once per row?
 
-        True when the broadcast adds trailing axes only: loops run over leading axes outermost.
+        True when the broadcast adds trailing axes only, or only such as the group reduces (or
+        will, because the value comes from a reduction of its space): these are the inner loops.
         """
-        dims = broadcast.params.get("broadcast_dimensions")
-        if dims is None:
-            return False
-        shape = node.outputs[0].aval.shape
+        shape = broadcast.inputs[0].aval.shape
         out_shape = broadcast.outputs[0].aval.shape
-        last = len(out_shape) - 1
-        while last >= 0 and out_shape[last] == 1:
-            last -= 1
+        dims = broadcast.params["broadcast_dimensions"]
         carried = {d for d, n in zip(dims, shape, strict=True) if n > 1}
-        return last not in carried
+        added = {d for d, n in enumerate(out_shape) if n > 1 and d not in carried}
+        if out_shape == group.space:
+            reduced = self.axes_behind(group, node) if group.reduced is None else group.reduced
+            if added <= {*reduced}:
+                return True
+        return not carried or max(carried) < min(added)
+
+    def axes_behind(self, group: Group, node: Node) -> tuple[int, ...]:
+        """Axes of the first reduction behind a value that can become a row chain of the group."""
+        stack, seen = [node], {node}
+        while stack:
+            for a in stack.pop().inputs:
+                source = self.producer.get(a) if type(a) is Var else None
+                if source is None or source in seen:
+                    continue
+                seen.add(source)
+                if not cost.is_big_reduction(source):
+                    stack.append(source)
+                    continue
+                axes = tuple(source.primitive.axes(source.params))
+                space = source.inputs[0].aval.shape
+                if space == group.space and not self.few_rows(source):
+                    if self.row_chain(group, space, axes) in FUSED:
+                        return axes
+        return ()
 
     def passes_rereading(self, node: Node) -> bool:
-        if isinstance(node.primitive, Pad):
+        if isinstance(node.primitive, Concatenate | Pad):
             return False  # a guard on every read of a window costs more than writing it once
         return cost.is_structural(node) and not node.primitive.rereads and all(
             type(a) is not Var or self.is_memory(a) or cost.is_structural(self.producer[a])

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jato.core.effects import node_has_effect
 from jato.core.graph import Atom, Graph, Literal, Node, Var
 from jato.core.primitive import Primitive
 
@@ -39,7 +40,7 @@ class Rewriter:
         replaced = node.primitive.simplify(node, self)
         if replaced is not None:
             return list(replaced)
-        key = None if node.primitive.has_effect else _key(node)
+        key = None if node_has_effect(node) else _key(node)
         if key is not None:
             known = self._known.get(key)
             if known is not None:
@@ -70,7 +71,7 @@ def live_nodes(nodes: list[Node], outputs: list[Atom]) -> list[Node]:
     needed = {a for a in outputs if type(a) is Var}
     kept: list[Node] = []
     for node in reversed(nodes):
-        if node.primitive.has_effect or any(v in needed for v in node.outputs):
+        if node_has_effect(node) or any(v in needed for v in node.outputs):
             kept.append(node)
             needed.update(a for a in node.inputs if type(a) is Var)
     kept.reverse()
