@@ -282,6 +282,17 @@ class Partition:
                         return axes
         return ()
 
+    def reach_rereading(self, group: Group, users: list[Node]) -> bool:
+        """Is one of the users, or one that only moves its value on, a window or a contraction?"""
+        for u in users:
+            if u.primitive.rereads:
+                return True
+            if cost.is_structural(u):
+                then = [v for v in self.users.get(u.outputs[0], []) if group in self.homes.get(v, [])]
+                if self.reach_rereading(group, then):
+                    return True
+        return False
+
     def passes_rereading(self, node: Node) -> bool:
         if isinstance(node.primitive, Concatenate | Pad):
             return False  # a guard on every read of a window costs more than writing it once
