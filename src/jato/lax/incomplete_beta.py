@@ -16,7 +16,7 @@ from jato.control.custom_jvp import SymbolicZero, custom_jvp
 from jato.control.while_loop import while_loop
 from jato.core.types import type_of
 from jato.jit.eager import public
-from jato.lax.incomplete_gamma import any_true
+from jato.lax.incomplete_gamma import any_true, stirling_tail
 from jato.lax.operands import float_operands, narrow, wide
 from jato.ops import elementwise as ops
 from jato.ops.structural import full_like
@@ -56,10 +56,28 @@ def _fraction(a: Any, b: Any, x: Any) -> Any:
     return while_loop(running, body, start)[3]
 
 
+def log_beta(a: Any, b: Any) -> Any:
+    """log |B(a, b)|, by Stirling's series where the larger one is large and the sum would cancel."""
+    low, high = ops.min(a, b), ops.max(a, b)
+    plain = ops.lgamma(low) + ops.lgamma(high) - ops.lgamma(a + b)
+    stirling = (low > 0.0) & (high >= 10.0)
+    p = ops.select(stirling, low, full_like(low, 1.0))
+    q = ops.select(stirling, high, full_like(high, 10.0))
+    # lgamma(z) = (z - 1/2) log z - z + log(2 pi) / 2 + tail(z)
+    tails = stirling_tail(q) - stirling_tail(p + q)
+    by_parts = ops.lgamma(p) - (q - 0.5) * ops.log1p(p / q) - p * (ops.log(p + q) - 1.0) + tails
+    large = ops.max(p, 10.0)
+    ratio = large / q
+    both = (
+        0.5 * math.log(2 * math.pi) - 0.5 * ops.log(q) - (q * ops.log1p(ratio))
+        + (large - 0.5) * (ops.log(ratio) - ops.log1p(ratio)) + tails + stirling_tail(large)
+    )
+    return ops.select(stirling, ops.select(p >= 10.0, both, by_parts), plain)
+
+
 def _log_density(a: Any, b: Any, x: Any) -> Any:
     """a log x + b log(1 - x) - log B(a, b)."""
-    log_beta = ops.lgamma(a) + ops.lgamma(b) - ops.lgamma(a + b)
-    return a * ops.log(x) + b * ops.log1p(ops.neg(x)) - log_beta
+    return a * ops.log(x) + b * ops.log1p(ops.neg(x)) - log_beta(a, b)
 
 
 def _value(a: Any, b: Any, x: Any) -> Any:

@@ -42,7 +42,7 @@ def _epsilon(x: Any) -> float:
     return float(np.finfo(type_of(x).dtype).eps)
 
 
-def _log1p_minus(m: Any) -> Any:
+def log1p_minus(m: Any) -> Any:
     """log(1 + m) - m without cancellation near 0."""
     r = m / (m + 2.0)
     square = r * r
@@ -56,16 +56,22 @@ def _log1p_minus(m: Any) -> Any:
     return ops.select(inside, near, ops.log1p(safe) - safe)
 
 
+def stirling_tail(a: Any) -> Any:
+    """lgamma(a) - ((a - 1/2) log a - a + log(2 pi) / 2), for a >= 10."""
+    inverse = 1.0 / a
+    series = _STIRLING[-1] + inverse * 0.0
+    for c in reversed(_STIRLING[:-1]):
+        series = series * (inverse * inverse) + c
+    return series * inverse
+
+
 def _log_prefactor(a: Any, x: Any) -> Any:
     """a log x - x - lgamma(a), for a above 10 through Stirling's series, so that nothing cancels."""
     plain = a * ops.log(x) - x - ops.lgamma(a)
     large = ops.max(a, 10.0)
-    inverse = 1.0 / large
-    series = _STIRLING[-1] + inverse * 0.0
-    for c in reversed(_STIRLING[:-1]):
-        series = series * (inverse * inverse) + c
     relative = (x - large) / large
-    far = large * _log1p_minus(relative) + 0.5 * ops.log(large / (2 * math.pi)) - series * inverse
+    half_log = 0.5 * ops.log(large / (2 * math.pi))
+    far = large * log1p_minus(relative) + half_log - stirling_tail(large)
     return ops.select((a >= 10.0) & (x > 0.0), far, plain)
 
 

@@ -37,11 +37,10 @@ def _zeta(x: Any, q: Any) -> Any:
     last = power(place, -x)
     total = total + place * last / (x - 1.0) + last * 0.5
     # the k-th correction: B(2k)/(2k)! * x (x+1) ... (x+2k-2) * place^(-x-2k+1)
-    rising, factor = x, last / place
+    term = x * (last / place)
     for k, c in enumerate(_CORRECTIONS):
-        total = total + c * (rising * factor)
-        rising = rising * (x + (2 * k + 1.0)) * (x + (2 * k + 2.0))
-        factor = factor / (place * place)
+        total = total + c * term
+        term = term * ((x + (2 * k + 1.0)) / place) * ((x + (2 * k + 2.0)) / place)
     infinite = full_like(total, math.inf)
     invalid = full_like(total, math.nan)
     total = ops.select(ops.eq(ops.abs(x), infinite), full_like(total, 0.0), total)
@@ -49,7 +48,7 @@ def _zeta(x: Any, q: Any) -> Any:
     whole = ops.eq(q, ops.floor(q))
     # at the poles of the terms: infinite if every power is positive (x even), else undefined
     even = ops.eq(ops.floor(x * 0.5) * 2.0, x)
-    pole = ops.select(even & whole, infinite, invalid)
+    pole = ops.select(even | ops.eq(q, full_like(q, 0.0)), infinite, invalid)
     total = ops.select((q <= 0.0) & whole, pole, total)
     total = ops.select((q <= 0.0) & ops.bitwise_not(whole) & ops.ne(x, ops.floor(x)), invalid, total)
     total = ops.select(ops.eq(x, full_like(x, 1.0)), infinite, total)

@@ -1,0 +1,177 @@
+"""Convolution and correlation of arrays of any rank.
+
+All are one convolution (ops/window.py), a stencil that fuses with its neighbours.  A Fourier
+transform pays only for long kernels and is not used.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jato.numpy as jnp
+from jato.base.dtypes import is_complex
+from jato.jit.eager import public
+from jato.numpy.promote import dtype_of, promote_dtypes
+from jato.ops.structural import rev
+from jato.ops.window import conv_general_dilated
+
+_STATIC = ("mode", "method", "precision", "boundary")
+
+
+def _check_mode(function: str, mode: Any) -> None:
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f"{function}: argument 'mode' must be 'full', 'same' or 'valid', got {mode!r}")
+
+
+def _operands(function: str, in1: Any, in2: Any) -> tuple[Any, Any]:
+    in1, in2 = promote_dtypes(function, in1, in2, inexact=True)
+    if len(in1.shape) != len(in2.shape):
+        raise ValueError(
+            f"{function}: in1 and in2 must have as many axes, got shapes {in1.shape} and {in2.shape}"
+        )
+    if 0 in in1.shape or 0 in in2.shape:
+        raise ValueError(f"{function}: empty arrays: shapes {in1.shape} and {in2.shape}")
+    return in1, in2
+
+
+def _swaps(function: str, in1: Any, in2: Any, mode: str) -> bool:
+    """'valid' wants the larger array first; one must be larger along every axis."""
+    if mode != "valid":
+        return False
+    first = all(a >= b for a, b in zip(in1.shape, in2.shape, strict=True))
+    second = all(a <= b for a, b in zip(in1.shape, in2.shape, strict=True))
+    if not (first or second):
+        raise ValueError(
+            f"{function}: in mode 'valid' one array must be at least as large as the other along "
+            f"every axis, got shapes {in1.shape} and {in2.shape}"
+        )
+    return not first
+
+
+def _convolution(x: Any, kernel: Any, mode: str, early: bool = True) -> Any:
+    """The convolution of x with a kernel given reversed.
+
+    early: 'same' begins n // 2 elements before x for a kernel of length n, else (n - 1) // 2
+    (SciPy's correlate2d differs so from its correlate).
+    """
+    rank = len(x.shape)
+    before = [(n if early else n - 1) // 2 for n in kernel.shape]
+    padding = {
+        "full": [(n - 1, n - 1) for n in kernel.shape],
+        "valid": [(0, 0)] * rank,
+        "same": [(low, n - 1 - low) for low, n in zip(before, kernel.shape, strict=True)],
+    }[mode]
+    if rank == 0:
+        return x * kernel
+    result = conv_general_dilated(
+        x.reshape((1, 1, *x.shape)), kernel.reshape((1, 1, *kernel.shape)), (1,) * rank, padding
+    )
+    return result.reshape(result.shape[2:])
+
+
+def _all_axes(x: Any) -> tuple[int, ...]:
+    return tuple(range(len(x.shape)))
+
+
+def _convolve(function: str, in1: Any, in2: Any, mode: str) -> Any:
+    _check_mode(function, mode)
+    in1, in2 = _operands(function, in1, in2)
+    if _swaps(function, in1, in2, mode):
+        in1, in2 = in2, in1
+    return _convolution(in1, rev(in2, _all_axes(in2)), mode)
+
+
+def _correlate(function: str, in1: Any, in2: Any, mode: str, early: bool = True) -> Any:
+    _check_mode(function, mode)
+    in1, in2 = _operands(function, in1, in2)
+    if is_complex(dtype_of(in2)):
+        in2 = jnp.conj(in2)
+    if _swaps(function, in1, in2, mode):
+        return rev(_convolution(in2, in1, mode), _all_axes(in1))
+    return _convolution(in1, in2, mode, early)
+
+
+@public(static=_STATIC)
+def convolve(
+    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
+) -> Any:
+    """The convolution of two arrays of equal rank, in floats.
+
+    mode: "full" (every overlap), "same" (the shape of in1, centred), "valid" (full overlap);
+    method: "auto" and "direct" are the same here; precision: no effect, all bits are kept.
+    ValueError for other modes, unequal ranks or empty arrays.
+
+    >>> import jato.numpy as jnp
+    >>> convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 1.0]), "same")
+    Array([1., 3., 5.], dtype=float32)
+    """
+    _check_method("convolve", method)
+    return _convolve("convolve", in1, in2, mode)
+
+
+def _check_method(function: str, method: str) -> None:
+    if method == "fft":
+        raise NotImplementedError(
+            f"{function}: method='fft' is not there; 'auto' and 'direct' compute the sum itself"
+        )
+    if method not in ("auto", "direct"):
+        raise ValueError(f"{function}: argument 'method' must be 'auto' or 'direct', got {method!r}")
+
+
+def _check_boundary(function: str, in1: Any, in2: Any, boundary: str, fillvalue: Any) -> None:
+    if boundary != "fill" or not (isinstance(fillvalue, (int, float)) and fillvalue == 0):
+        raise NotImplementedError(
+            f"{function}: only boundary='fill' with fillvalue=0 is there; pad the array first "
+            "(jato.numpy.pad)"
+        )
+    for name, x in (("in1", in1), ("in2", in2)):
+        if len(getattr(x, "shape", ())) != 2:
+            raise ValueError(f"{function}: argument '{name}' must have two axes")
+
+
+@public(static=(*_STATIC, "fillvalue"))
+def convolve2d(
+    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
+    precision: Any = None,
+) -> Any:  # fmt: skip
+    """The convolution of two matrices.  See `convolve`; outside of in1 are zeros.
+
+    >>> import jato.numpy as jnp
+    >>> convolve2d(jnp.ones((2, 2)), jnp.ones((1, 2)), "valid")
+    Array([[2.],
+           [2.]], dtype=float32)
+    """
+    _check_boundary("convolve2d", in1, in2, boundary, fillvalue)
+    return _convolve("convolve2d", in1, in2, mode)
+
+
+@public(static=_STATIC)
+def correlate(
+    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
+) -> Any:
+    """The cross-correlation of two arrays of equal rank, in floats; in2 is conjugated.
+
+    See `convolve`.
+
+    >>> import jato.numpy as jnp
+    >>> correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 1.0]), "valid")
+    Array([3., 5.], dtype=float32)
+    """
+    _check_method("correlate", method)
+    return _correlate("correlate", in1, in2, mode)
+
+
+@public(static=(*_STATIC, "fillvalue"))
+def correlate2d(
+    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
+    precision: Any = None,
+) -> Any:  # fmt: skip
+    """The cross-correlation of two matrices; in2 is conjugated.  See `convolve2d`.
+
+    >>> import jato.numpy as jnp
+    >>> correlate2d(jnp.ones((2, 2)), jnp.ones((1, 2)), "valid")
+    Array([[2.],
+           [2.]], dtype=float32)
+    """
+    _check_boundary("correlate2d", in1, in2, boundary, fillvalue)
+    return _correlate("correlate2d", in1, in2, mode, early=False)
