@@ -60,13 +60,9 @@ from jato.jit.waiting import effects_barrier as effects_barrier
 from jato.ops.callback import pure_callback as pure_callback
 from jato import debug as debug
 from jato import flatten_util as flatten_util
-from jato import image as image
 from jato import lax as lax
-from jato import nn as nn
 from jato import numpy as numpy
 from jato import ops as ops
-from jato import random as random
-from jato import scipy as scipy
 from jato import tree as tree
 from jato import tree_util as tree_util
 from jato.numpy.methods import OPERATORS as _OPERATORS
