@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 from typing import Any
 
+from jato import _native
 from jato.base import dtypes
 from jato.compiler.fusion import cost
 from jato.compiler.fusion.partition import Group
@@ -49,7 +50,8 @@ HEAVY = 6.0
 # at most BLOCK columns in local memory; narrower ones keep them in registers.
 WIDE_ROW = 128
 DEEP = 32
-BLOCK = 512
+BLOCK = 2048
+BLOCKS_PER_THREAD = 2
 # A running sum is folded after this many additions per lane, so that rounding errors grow with
 # the logarithm of the length (Higham, Accuracy and Stability of Numerical Algorithms, 4.2).
 FOLD = 512
@@ -554,7 +556,9 @@ class BlockedRows:
         b, space = self.b, self.group.space
         length = space[self.kept[-1]]
         outer = [space[a] for a in self.kept[:-1]]
-        width = min(BLOCK, max(64, ceil(length / 8 / 64) * 64))
+        # long pieces of rows, and a few blocks for each thread
+        pieces = BLOCKS_PER_THREAD * _native.default_num_threads()
+        width = min(BLOCK, max(64, ceil(length / pieces / 64) * 64))
         blocks = ceil(length / width)
         grid = prod(outer) * blocks
         g = b.var("g", "i64", 0, max(0, grid - 1))
@@ -725,7 +729,7 @@ class TileLowering(Lowering):
         pitch = TILE_HEIGHT + 1
         if tile is None:
             dtype = dtypes.scalar_name(var.aval)
-            tile = self.tiles[key] = b.local("tile", dtype, TILE_WIDTH * pitch)
+            tile = self.tiles[key] = b.local(f"tile{len(b.buffers)}", dtype, TILE_WIDTH * pitch)
             (left, right), (top, bottom) = self.columns, self.rows
             with b.block() as statements:
                 with b.for_("r", left, right) as r, b.for_("c", top, bottom, self.width) as c:
