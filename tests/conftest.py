@@ -1,7 +1,8 @@
 """What all tests share.
 
-Files that compare with jax are skipped where it is not installed.  Processes that tests start find
-the same jato, whatever folder they run in.
+Files that compare with jax are skipped where it is not installed.  Helpers beside the tests can be
+imported by their names.  Processes that tests start find the same jato, whatever folder they run
+in.
 """
 
 from __future__ import annotations
@@ -9,17 +10,25 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
+
+TESTS = Path(__file__).parent
+HAVE_JAX = importlib.util.find_spec("jax") is not None
+# `theirs` is jax.lax (reference_eval.py).
+_USES_JAX = re.compile(r"^(import|from) jax\b|^from reference_eval import .*\btheirs\b", re.M)
+
+for _helper in sorted(TESTS.rglob("*.py")):
+    if not _helper.name.startswith(("test_", "conftest", "__init__")):
+        if str(_helper.parent) not in sys.path and _helper.parent.name != "samples":
+            sys.path.append(str(_helper.parent))
 
 _JATO = importlib.util.find_spec("jato")
 if _JATO is not None and _JATO.origin is not None:
     _FOLDERS = [str(Path(_JATO.origin).parents[1]), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _FOLDERS))
-
-HAVE_JAX = importlib.util.find_spec("jax") is not None
-_IMPORTS_JAX = re.compile(r"^(import|from) jax\b", re.MULTILINE)
 
 
 class NeedsJax(pytest.Module):
@@ -30,11 +39,8 @@ class NeedsJax(pytest.Module):
 
 
 def needs_jax(path: Path) -> bool:
-    """Does the file, or a helper of the tests beside it, import jax at its top?"""
-    text = path.read_text(encoding="utf-8")
-    helpers = [path.parent / f"{name}.py" for name in re.findall(r"^from (\w+) import", text, re.M)]
-    texts = [text, *(h.read_text(encoding="utf-8") for h in helpers if h.is_file())]
-    return any(_IMPORTS_JAX.search(t) for t in texts)
+    """Does the file import jax at its top, itself or through a helper's name for it?"""
+    return _USES_JAX.search(path.read_text(encoding="utf-8")) is not None
 
 
 def pytest_pycollect_makemodule(
