@@ -543,9 +543,8 @@ class BlockedRows:
         self.kept, self.axes = scheduler.axes()
         space = self.group.space
         self.extents = [space[a] for a in self.axes]
-        heavy = self.group.cost > HEAVY
-        self.lanes = scheduler.width if heavy else 4 * scheduler.width
-        self.at_once = 1 if heavy else 4
+        self.lanes = scheduler.width
+        self.at_once = 4
         # finished reductions and the local buffers of their accumulators
         self.done: list[tuple[Node, list[Any]]] = []
         self.start: Any = None
@@ -568,7 +567,14 @@ class BlockedRows:
             self.start = b.mul(block, b.index(width))
             self.stop = b.min(b.add(self.start, b.index(width)), b.index(length))
             for level in self.scheduler.levels():
+                work = sum(
+                    cost.element_cost(n)
+                    for n in cone(self.lowering.producer, [a for r in level for a in r.inputs])
+                )
+                # a light body on several vectors at once, a heavy one on several rows at once
+                self.lanes = self.scheduler.width * (1 if work > HEAVY else 4)
                 self.reduce(level)
+            self.lanes = self.scheduler.width
             self.store()
         b.append(For(g, b.grid_begin(), b.grid_end(), tuple(body)))
         return self.scheduler.nest(
