@@ -1,5 +1,6 @@
 """jato.nn: functions of neural networks, under the names of jax.nn."""
 
+from jato.nn import initializers as initializers
 from jato.nn.activations import (
     celu as celu,
     elu as elu,
@@ -11,6 +12,7 @@ from jato.nn.activations import (
     hard_tanh as hard_tanh,
     identity as identity,
     leaky_relu as leaky_relu,
+    log1mexp as log1mexp,
     log_sigmoid as log_sigmoid,
     mish as mish,
     relu as relu,
@@ -21,9 +23,11 @@ from jato.nn.activations import (
     soft_sign as soft_sign,
     softplus as softplus,
     sparse_plus as sparse_plus,
+    sparse_sigmoid as sparse_sigmoid,
     squareplus as squareplus,
     swish as swish,
 )
+from jato.nn.attention import dot_product_attention as dot_product_attention
 from jato.nn.normalization import (
     log_softmax as log_softmax,
     logmeanexp as logmeanexp,

@@ -150,6 +150,45 @@ def log_sigmoid(x: Any) -> Any:
     return -jnp.logaddexp(-x, 0.0)
 
 
+@custom_jvp
+def _log1mexp(x: Any) -> Any:
+    near = x < math.log(2)
+    one = full_like(x, 1)
+    small = ops.log(ops.neg(ops.expm1(ops.neg(ops.select(near, x, one)))))
+    large = ops.log1p(ops.neg(ops.exp(ops.neg(ops.select(near, one, x)))))
+    return ops.select(near, small, large)
+
+
+@_log1mexp.defjvp
+def _log1mexp_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (t,) = primals, tangents
+    return _log1mexp(x), ops.div(t, ops.expm1(x))
+
+
+@public()
+def log1mexp(x: Any) -> Any:
+    """log(1 - exp(-x)) for x > 0, accurate near 0 and for large x; NaN below 0.
+
+    M. Maechler, "Accurately computing log(1 - exp(-|a|))", 2012.
+
+    >>> import jato.numpy as jnp
+    >>> log1mexp(jnp.array([jnp.inf]))
+    Array([0.], dtype=float32)
+    """
+    return _log1mexp(unary_float("log1mexp", x))
+
+
+@public()
+def sparse_sigmoid(x: Any) -> Any:
+    """0 below -1, 1 above 1, (x + 1) / 2 between: the derivative of sparse_plus.
+
+    >>> import jato.numpy as jnp
+    >>> sparse_sigmoid(jnp.array([-2.0, 0.0, 2.0]))
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    return 0.5 * jnp.clip(unary_float("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
+
+
 @public()
 def elu(x: Any, alpha: Any = 1.0) -> Any:
     """x for x > 0, else alpha * (exp(x) - 1).

@@ -3,6 +3,7 @@
     keys          PRNGKey, key, split, fold_in        uniforms     bits, uniform, randint, bernoulli
     continuous    normal, exponential, gumbel, ...    gammas       gamma, beta, dirichlet, t, ...
     discrete      categorical, poisson, binomial      shuffling    permutation, choice
+    multivariate  multivariate_normal, orthogonal
 
 The bits, and so the samples, equal JAX's for the same key (its default, partitionable Threefry).
 """
@@ -53,6 +54,8 @@ from jato.random.keys import (
     split as split,
     wrap_key_data as wrap_key_data,
 )
+from jato.random.multivariate import multivariate_normal as multivariate_normal
+from jato.random.multivariate import orthogonal as orthogonal
 from jato.random.shuffling import choice as choice
 from jato.random.shuffling import permutation as permutation
 from jato.random.uniforms import (
