@@ -6,7 +6,9 @@ to the number of devices this is JAX's pmap.  Memory is shared, so a share of an
 along axis 0 is a piece of it and no copy, and results are written piece by piece into one array
 that the next pmap takes apart the same way.
 
-Start at `pmap`; `PmapState.cold` compiles, one program per different share.
+Collectives and results whose mapped axis is not in front make it one program over the whole axis.
+
+Start at `pmap`; `PmapState.cold` compiles.
 """
 
 from __future__ import annotations
@@ -19,13 +21,19 @@ from jato import _native
 from jato.base.config import config
 from jato.base.pytree import broadcast_prefix, tree_flatten
 from jato.base.signatures import leaf_names
+from jato.control.call import graph_axis_names
+from jato.core.effects import graph_has_effect
+from jato.core.graph import constants_to_inputs, evaluate
 from jato.core.placement import Device
+from jato.core.primitive import AxisData
+from jato.core.staging import trace_to_graph
 from jato.core.types import ArrayType, type_of
 from jato.jit.api import dress
-from jato.jit.pipeline import JitState, split_arguments
+from jato.jit.pipeline import JitState, TracedCall, split_arguments
 from jato.jit.spec import JitSpec, make_spec
 from jato.ops.structural import slice_in_dim, transpose
 from jato.parallel.devices import pick_devices
+from jato.transforms.batching import batch_graph, named_axis
 from jato.transforms.vmap import vmap
 
 
@@ -54,6 +62,22 @@ class SplitOverDevices:
     @property
     def key(self) -> Any:
         return ("split", tuple(d.id for d in self.devices), self.sizes)
+
+
+@dataclass(frozen=True)
+class ElementCall:
+    """A call traced on one element.
+
+    element    its graph, without the mapped axis
+    avals      types of the dynamic leaves, with it; dims: where each has it, or None
+    size       its length; out_axes: where it goes in each result, or None
+    """
+
+    element: TracedCall
+    avals: list[Any]
+    dims: list[int | None]
+    size: int
+    out_axes: list[Any]
 
 
 def pmap(
@@ -95,7 +119,7 @@ def pmap(
     del backend, global_arg_shapes
 
     def decorate(f: Callable[..., Any]) -> Any:
-        spec = make_spec(f, static_broadcasted_argnums or None, None, donate_argnums or None)
+        spec = make_spec(f, static_broadcasted_argnums, None, donate_argnums)
         chosen = None if devices is None else tuple(pick_devices(devices))
         if isinstance(in_axes, list):
             axes: Any = tuple(in_axes)
@@ -148,7 +172,8 @@ class PmapState(JitState):
         """Under another transform: vmap, on whatever device that runs."""
         arguments = split_arguments(self.spec, args, kwargs)
         axes = self.positional_axes(len(arguments.rest))
-        size = self.axis_size(arguments, axes)[0]
+        leaves, _ = tree_flatten((arguments.rest, arguments.named))
+        size = self.axis_size(arguments, axes, [type_of(x) for x in leaves])[0]
         return self.mapped(arguments.function, axes, size)(*arguments.rest, **arguments.named)
 
     def cold(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], info: Any) -> Any:
@@ -157,77 +182,103 @@ class PmapState(JitState):
         arguments = split_arguments(self.spec, args, kwargs)
         leaves, in_tree = tree_flatten((arguments.rest, arguments.named))
         self.check_leaves(args, kwargs, arguments, leaves)
-        axes = self.positional_axes(len(arguments.rest))
-        size, dims = self.axis_size(arguments, axes)
         self.history.record(args, kwargs, arguments)
-        targets = list(self.mapping.devices or pick_devices(None))[: max(1, size)]
-        shares = shares_of(size, len(targets))
-        avals = [type_of(x) for x in leaves]
+        call = self.element_call(arguments, [type_of(x) for x in leaves], in_tree)
+        donated = self.donated_positions(args, kwargs, arguments, leaves)
+        if self.mapping.axis_name in graph_axis_names(call.element.graph) or any(
+            axis != 0 for axis in call.out_axes
+        ):
+            return self.whole_entry(call, donated)
+        return self.shared_entry(call, donated)
+
+    def trace(self, arguments: Any, avals: Sequence[Any], in_tree: Any) -> TracedCall:
+        """The whole call as one program (`trace`, `lower`, `eval_shape`)."""
+        call = self.element_call(arguments, avals, in_tree)
+        return self.program(call, 0, call.size)
+
+    def element_call(self, arguments: Any, avals: Sequence[Any], in_tree: Any) -> ElementCall:
+        """The user's function traced once, on one element along the mapped axis."""
+        axes = self.positional_axes(len(arguments.rest))
+        size, dims = self.axis_size(arguments, axes, avals)
+        elements = [_without(a, d) for a, d in zip(avals, dims, strict=True)]
+        with named_axis(AxisData(self.mapping.axis_name, size)):
+            element = super().trace(arguments, elements, in_tree)
+        return ElementCall(element, list(avals), dims, size, self.output_axes(element.out_tree))
+
+    def program(self, call: ElementCall, start: int, stop: int) -> TracedCall:
+        """The function of elements start to stop; arguments mapped along axis 0 are pieces."""
+        whole = (start, stop) == (0, call.size)
+        axis = AxisData(self.mapping.axis_name, stop - start)
+        closed, consts = constants_to_inputs(call.element.graph)
+        dims = [None] * len(consts) + call.dims
+        batched = batch_graph(closed, axis, dims, (True,) * len(closed.outputs))
+
+        def on_share(*leaves: Any) -> list[Any]:
+            cut = [
+                x if whole or d in (None, 0) else slice_in_dim(x, start, stop, axis=d)
+                for x, d in zip(leaves, call.dims, strict=True)
+            ]
+            outs = evaluate(batched.graph, *batched.consts, *consts, *cut)
+            return [_moved(x, a) for x, a in zip(outs, call.out_axes, strict=True)]
+
+        avals = [
+            _with_length(a, stop - start) if d == 0 else a
+            for a, d in zip(call.avals, call.dims, strict=True)
+        ]
+        graph = trace_to_graph(on_share, avals, self.spec.name, "pmap")
+        element = call.element
+        return TracedCall(graph, element.in_tree, element.out_tree, element.names)
+
+    def whole_entry(self, call: ElementCall, donated: list[int]) -> Any:
+        """One program for all shares: collectives over the mapped axis are reductions and moves
+        in memory that all devices share, and kernels use all cores."""
+        targets, shares = self.targets(call.size)
+        traced = self.program(call, 0, call.size)
+        program = self.compile(traced, donated)
+        placement = None
+        if all(axis == 0 for axis in call.out_axes):
+            placement = SplitOverDevices(tuple(targets), tuple(b - a for a, b in shares))
+        return _native.Entry(
+            program.executable, traced.out_tree, list(range(len(call.avals))), [], donated,
+            device=targets[0].id, placement=placement, ordered=graph_has_effect(traced.graph),
+        )  # fmt: skip
+
+    def shared_entry(self, call: ElementCall, donated: list[int]) -> Any:
+        """A program for each device's share, equal ones compiled once."""
+        size = call.size
+        targets, shares = self.targets(size)
         programs: dict[Any, Any] = {}
         parts = []
-        out_tree = None
-        share_outs: list[Any] = []
+        moving = any(d not in (None, 0) for d in call.dims)
         for device, (start, stop) in zip(targets, shares, strict=True):
-            moving = any(d not in (None, 0) for d in dims)
             key = (start, stop) if moving else stop - start
             if key not in programs:
-                call = self.share_call(arguments, axes, dims, start, stop)
-                in_avals = [
-                    _with_length(a, stop - start) if d == 0 else a
-                    for a, d in zip(avals, dims, strict=True)
-                ]
-                traced = self.trace(call, in_avals, in_tree)
+                traced = self.program(call, start, stop)
                 programs[key] = (traced, self.compile(traced))
             traced, program = programs[key]
-            out_tree, share_outs = traced.out_tree, traced.graph.out_avals
             ins = [
-                start * (a.nbytes // max(1, size)) if d == 0 else 0
-                for a, d in zip(avals, dims, strict=True)
+                start * (a.nbytes // size) if d == 0 else 0
+                for a, d in zip(call.avals, call.dims, strict=True)
             ]
-            outs = [start * (a.nbytes // max(1, stop - start)) for a in share_outs]
+            outs = [start * (a.nbytes // (stop - start)) for a in traced.graph.out_avals]
             parts.append((device.id, program.executable, ins, outs))
-        whole = [ArrayType((size, *a.shape[1:]), a.dtype_code, a.weak_type) for a in share_outs]
-        sizes = tuple(stop - start for start, stop in shares)
-        entry = _native.Entry(
-            None, out_tree, list(range(len(leaves))), [],
-            self.donated_positions(args, kwargs, arguments, leaves), None,
-            placement=SplitOverDevices(tuple(targets), sizes), shards=parts, output_types=whole,
-        )  # fmt: skip
-        axes_out = self.output_axes(out_tree)
-        if all(a == 0 for a in axes_out):
-            return entry
-        # Results are made with the mapped axis in front; other places for it are a second step.
-        flat = tree_flatten(entry.run(leaves))[0]
-        return out_tree.unflatten(
-            [_moved(x, a) for x, a in zip(flat, axes_out, strict=True)]
-        )
-
-    def share_call(
-        self, arguments: Any, axes: Any, dims: list[int | None], start: int, stop: int
-    ) -> Any:
-        """The arguments with a function of one device's share, mapped axis of results in front."""
-        m = self.mapping
-        inner = vmap(
-            arguments.function, in_axes=axes, out_axes=0, axis_name=m.axis_name,
-            axis_size=stop - start,
+        whole = [_with_length(a, size) for a in traced.graph.out_avals]
+        return _native.Entry(
+            None, traced.out_tree, list(range(len(call.avals))), [], donated, None,
+            placement=SplitOverDevices(tuple(targets), tuple(b - a for a, b in shares)),
+            shards=parts, output_types=whole, ordered=graph_has_effect(traced.graph),
         )  # fmt: skip
 
-        def on_share(*args: Any, **kwargs: Any) -> Any:
-            leaves, tree = tree_flatten((args, kwargs))
-            cut = [
-                x if d in (None, 0) else slice_in_dim(x, start, stop, axis=d)
-                for x, d in zip(leaves, dims, strict=True)
-            ]
-            rest, named = tree.unflatten(cut)
-            return inner(*rest, **named)
+    def targets(self, size: int) -> tuple[list[Device], list[tuple[int, int]]]:
+        """The devices to use and the share of each."""
+        devices = list(self.mapping.devices or pick_devices(None))[:size]
+        return devices, shares_of(size, len(devices))
 
-        on_share.__name__ = self.spec.name
-        return type(arguments)(arguments.rest, arguments.named, arguments.static, on_share)
-
-    def axis_size(self, arguments: Any, axes: Any) -> tuple[int, list[int | None]]:
+    def axis_size(
+        self, arguments: Any, axes: Any, avals: Sequence[Any]
+    ) -> tuple[int, list[int | None]]:
         """(length of the mapped axis, mapped axis of each dynamic leaf); errors name arguments."""
         name = self.spec.name
-        leaves, _ = tree_flatten((arguments.rest, arguments.named))
         try:
             flat = (
                 [axes] * len(tree_flatten(arguments.rest)[0])
@@ -236,12 +287,11 @@ class PmapState(JitState):
             )
         except ValueError as error:
             raise ValueError(f"pmap of {name}: in_axes does not fit the arguments: {error}") from None
-        flat = flat + [0] * (len(leaves) - len(flat))  # keyword arguments: axis 0
+        flat = flat + [0] * (len(avals) - len(flat))  # keyword arguments: axis 0
         names = leaf_names(self.spec.fun, arguments.rest, arguments.named)
         dims: list[int | None] = []
         lengths: dict[str, tuple[int, Any]] = {}
-        for label, x, axis in zip(names, leaves, flat, strict=True):
-            aval = type_of(x)
+        for label, aval, axis in zip(names, avals, flat, strict=True):
             if axis is None:
                 dims.append(None)
                 continue
@@ -297,6 +347,13 @@ def shares_of(size: int, parts: int) -> list[tuple[int, int]]:
         shares.append((start, stop))
         start = stop
     return shares
+
+
+def _without(aval: Any, dim: int | None) -> Any:
+    if dim is None:
+        return aval
+    shape = (*aval.shape[:dim], *aval.shape[dim + 1 :])
+    return ArrayType(shape, aval.dtype_code, aval.weak_type)
 
 
 def _with_length(aval: Any, length: int) -> Any:
