@@ -30,7 +30,8 @@ from jato.compiler.kernels.scan import plan_scan
 from jato.compiler.kernels.scatter import plan_scatter
 from jato.compiler.loops.generalize import generalize
 from jato.compiler.loops.lower import UnplacedReduction
-from jato.compiler.loops.schedule import LoopNest, schedule
+from jato.compiler.loops.nest import LoopNest
+from jato.compiler.loops.schedule import schedule
 from jato.compiler.plan import KernelUse, PlanContext, View, build_executable
 from jato.core.graph import Graph, Node, Var
 from jato.core.graph_verify import verify

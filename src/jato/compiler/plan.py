@@ -19,7 +19,7 @@ from typing import Any
 from jato import _native
 from jato.base.errors import invariant
 from jato.compiler.kernels.register_loop import LoopOperands
-from jato.compiler.loops.schedule import LoopNest
+from jato.compiler.loops.nest import LoopNest
 from jato.compiler.memory import Lifetime, OutputWrite, assign_donations, assign_offsets
 from jato.core.graph import Atom, Graph, Literal, Node, Var
 from jato.core.types import ArrayType

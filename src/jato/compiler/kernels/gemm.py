@@ -14,7 +14,7 @@ import struct
 
 from jato.base import dtypes
 from jato.compiler.kernels import blas
-from jato.compiler.loops.schedule import LoopNest
+from jato.compiler.loops.nest import LoopNest
 from jato.compiler.plan import Launch, Library, PlanContext
 from jato.core.graph import Node
 from jato.ops.contract import dims_of

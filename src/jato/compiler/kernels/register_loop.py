@@ -22,7 +22,7 @@ from typing import Any
 from jato.base import dtypes
 from jato.compiler.fusion import cost
 from jato.compiler.loops.lower import Index, Lowering, UnplacedReduction
-from jato.compiler.loops.schedule import LoopNest
+from jato.compiler.loops.nest import LoopNest
 from jato.core.graph import Atom, Graph, Node, Var
 from jato.loopir.builder import Builder
 from jato.loopir.grammar import For

@@ -16,7 +16,7 @@ from typing import Any
 
 from jato.base import dtypes
 from jato.compiler.loops.lower import Index, Lowering
-from jato.compiler.loops.schedule import LoopNest
+from jato.compiler.loops.nest import LoopNest
 from jato.core.graph import Node, Var
 from jato.core.types import array_type
 from jato.loopir.builder import Builder

@@ -12,7 +12,7 @@ from math import prod
 from typing import Any
 
 from jato.compiler.loops.lower import Index, Lowering
-from jato.compiler.loops.schedule import LoopNest
+from jato.compiler.loops.nest import LoopNest
 from jato.compiler.plan import PlanContext
 from jato.core.graph import Node
 from jato.loopir.builder import Builder

@@ -1,0 +1,158 @@
+"""Schedules without reductions.
+
+    flat     one vector loop over all elements
+    rows     grid over the outer axes, vector loop over the trailing axes that can be walked as one
+    tiled    blocks of two axes, where a read is contiguous along another axis than the results
+"""
+
+from __future__ import annotations
+
+from math import ceil, prod
+
+from jato.compiler.fusion import cost
+from jato.compiler.loops.group import GroupSchedule
+from jato.compiler.loops.lower import Index, Lowering
+from jato.compiler.loops.nest import LoopNest, chunk_bounds, divides, with_ones
+from jato.compiler.loops.tile import TILE_HEIGHT, TILE_WIDTH, TileLowering
+from jato.compiler.loops.walk import loads
+from jato.core.graph import Var
+from jato.loopir.builder import Builder
+from jato.loopir.grammar import For
+from jato.ops.reduction_family import Reduction
+
+# A lane axis shorter than this is flattened together with the axes before it.
+SHORT_AXIS = 16
+# Elements of a vector loop that one grid step gets at the most, when there are few outer steps.
+CHUNK = 1 << 14
+
+
+class ElementwiseSchedule(GroupSchedule):
+    """Takes a group without reductions; `build` chooses the form."""
+
+    def build(self) -> LoopNest:
+        shape = self.group.space
+        dims = [n for n in shape if n != 1]
+        size = prod(shape)
+        if not dims or self.is_pointwise():
+            return self.flat(dims)
+        if dims[-1] < SHORT_AXIS and size > dims[-1]:
+            return self.flat(dims)
+        for first in range(len(dims) - 1):
+            nest = self.by_rows(dims[:first], dims[first:]) if first else self.flat(dims)
+            if nest is not None and not divides(nest.kernel):
+                return nest
+        nest = self.by_rows(dims[:-1], dims[-1:]) if len(dims) > 1 else self.flat(dims)
+        crossing = self.crossing_axis(dims) if len(dims) > 1 else None
+        return nest if crossing is None else self.tiled(dims, crossing)
+
+    def crossing_axis(self, dims: list[int]) -> int | None:
+        """The axis (of those longer than 1) along which a read is contiguous that is strided
+        along the last one; None if there is no such read."""
+        b = Builder()
+        lowering = Lowering(b, self.nodes)
+        variables = tuple(b.var("i", "i64", 0, n - 1) for n in dims)
+        with b.block() as body:
+            self.store_all(lowering, self.full_index(lowering, variables))
+        for load in loads(body):
+            terms = b.linear(load.args[0]).terms
+            if terms.get((variables[-1],), 0) in (0, 1, -1, 2):
+                continue
+            for axis, variable in enumerate(variables[:-1]):
+                if terms.get((variable,)) == 1 and dims[axis] >= 4:
+                    return axis
+        return None
+
+    def is_pointwise(self) -> bool:
+        """All operands have the shape of the results or are scalars: any order of axes will do."""
+        space = self.group.space
+        for node in self.nodes:
+            if cost.is_structural(node) or isinstance(node.primitive, Reduction):
+                return False
+            if node.primitive.rereads or node.outputs[0].aval.shape != space:
+                return False
+            if any(a.aval.shape not in ((), space) for a in node.inputs):
+                return False
+        return True
+
+    def flat(self, dims: list[int]) -> LoopNest:
+        """One vector loop over all elements."""
+        b = Builder()
+        lowering = Lowering(b, self.nodes)
+        size = prod(dims)
+        v = b.var("i", "i64", 0, max(0, size - 1))
+        lanes = self.lanes(size, self.unroll())
+        with b.block() as body:
+            self.store_all(lowering, self.full_index(lowering, lowering.unravel(v, tuple(dims))))
+        b.append(For(v, b.grid_begin(), b.grid_end(), tuple(body), lanes))
+        in_place = self.is_pointwise()
+        return self.nest(lowering, "map", size, max(64, 4 * lanes), 1, in_place)
+
+    def by_rows(self, outer: list[int], inner: list[int]) -> LoopNest:
+        """Grid over the outer axes (and chunks of the inner loop), vector loop over the inner."""
+        b = Builder()
+        lowering = Lowering(b, self.nodes)
+        rows, length = prod(outer), prod(inner)
+        chunks = ceil(length / CHUNK) if rows < 32 and length > 2 * CHUNK else 1
+        g = b.var("g", "i64", 0, max(0, rows * chunks - 1))
+        lanes = self.lanes(length, self.unroll())
+        with b.block() as body:
+            row, start, stop = chunk_bounds(b, g, chunks, length)
+            with b.for_("i", start, stop, lanes) as v:
+                index = lowering.unravel(row, tuple(outer)) + lowering.unravel(v, tuple(inner))
+                self.store_all(lowering, self.full_index(lowering, index))
+        b.append(For(g, b.grid_begin(), b.grid_end(), tuple(body)))
+        return self.nest(lowering, "map", rows * chunks, 1, ceil(length / chunks))
+
+    def tiled(self, dims: list[int], crossing: int) -> LoopNest:
+        """Blocks of the last axis by axis `crossing`, along which some reads are contiguous.
+
+        before: for p: for i (lanes): out[p, i] = in[i, p]     a cache line per element read
+        after:  for each block: tile[i, p] = in[i, p]  (p in lanes)
+                                for p: for i (lanes): out[p, i] = tile[i, p]
+        """
+        b = Builder()
+        others = [n for a, n in enumerate(dims[:-1]) if a != crossing]
+        height, width = dims[crossing], dims[-1]
+        down, across = ceil(height / TILE_HEIGHT), ceil(width / TILE_WIDTH)
+        grid = prod(others) * down * across
+        g = b.var("g", "i64", 0, max(0, grid - 1))
+        with b.block() as body:
+            block, column = b.div(g, b.index(across)), b.rem(g, b.index(across))
+            other, row = b.div(block, b.index(down)), b.rem(block, b.index(down))
+            left, top = b.mul(column, b.index(TILE_WIDTH)), b.mul(row, b.index(TILE_HEIGHT))
+            right = b.min(b.add(left, b.index(TILE_WIDTH)), b.index(width))
+            bottom = b.min(b.add(top, b.index(TILE_HEIGHT)), b.index(height))
+            lowering = TileLowering(b, self.nodes, (left, right), (top, bottom), self.width)
+            with b.block() as main:
+                with b.for_("p", top, bottom) as p, b.for_("i", left, right, self.width) as v:
+                    lowering.v, lowering.p = v, p
+                    index = list(lowering.unravel(other, tuple(others)))
+                    index.insert(crossing, p)
+                    self.store_all(lowering, self.full_index(lowering, (*index, v)))
+            for statement in (*lowering.copies, *main):
+                b.append(statement)
+        b.append(For(g, b.grid_begin(), b.grid_end(), tuple(body)))
+        return self.nest(lowering, "map_tiled", grid, 1, TILE_WIDTH * TILE_HEIGHT)
+
+    def store_all(self, lowering: Lowering, index: Index) -> None:
+        with lowering.scope():
+            # in graph order, so that a long chain is no deep recursion
+            for node in self.nodes:
+                if (
+                    node.outputs[0].aval.shape == self.group.space
+                    and not cost.is_structural(node)
+                    and not isinstance(node.primitive, Reduction)
+                    and not node.primitive.rereads
+                ):
+                    lowering.value(node.outputs[0], index)
+            for var in self.group.outputs:
+                lowering.store(var, self.index_for(lowering, var, index))
+
+    def index_for(self, lowering: Lowering, var: Var, index: Index) -> Index:
+        if var.aval.shape == self.group.space:
+            return index
+        return with_ones(
+            lowering.b,
+            var.aval.shape,
+            tuple(i for i, n in zip(index, self.group.space, strict=True) if n != 1),
+        )

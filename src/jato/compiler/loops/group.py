@@ -1,0 +1,146 @@
+"""GroupSchedule: what the schedules of a fusion group have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jato.base import dtypes
+from jato.compiler.fusion import cost
+from jato.compiler.fusion.partition import Group
+from jato.compiler.loops.lower import Index, Lowering
+from jato.compiler.loops.nest import LoopNest, kernel_name, with_ones
+from jato.compiler.loops.reductions import cone
+from jato.compiler.loops.walk import loads
+from jato.core.graph import Node, Var
+from jato.loopir.grammar import For, Kernel
+from jato.loopir.index_math import Linear
+
+# Bodies costing more than this are not run on several vectors at once.
+HEAVY = 6.0
+
+
+class GroupSchedule:
+    """One group on its way to a loop nest.  `width`: lanes of one vector of its widest dtype."""
+
+    def __init__(self, group: Group, vector_bytes: int):
+        self.group = group
+        self.nodes = group.nodes
+        self.width = vector_bytes // _widest(group)
+        self.unit_ns = cost.UNIT_NS * 16 / self.width
+
+    def unroll(self) -> int:
+        """Vectors at once: several where each result is a sum, whose additions wait for each other."""
+        return 4 if any(n.primitive.rereads for n in self.nodes) else 1
+
+    def lanes(self, extent: int, unroll: int = 1) -> int:
+        """Lanes of a loop of this extent: more vectors at once where there is enough to do."""
+        if self.group.cost > HEAVY:
+            unroll = 1  # enough independent work in one vector, and no registers to spare
+        wide = self.width * unroll
+        return wide if unroll > 1 and extent >= 4 * wide else self.width
+
+    def axes(self) -> tuple[list[int], list[int]]:
+        """Kept and reduced axes longer than 1."""
+        space, reduced = self.group.space, self.group.reduced or ()
+        kept = [a for a, n in enumerate(space) if n != 1 and a not in reduced]
+        return kept, [a for a, n in enumerate(space) if n != 1 and a in reduced]
+
+    def combine_index(
+        self, lowering: Lowering, kept: dict[int, Any], axes: list[int], inner: Sequence[Any]
+    ) -> Index:
+        places = {**kept, **dict(zip(axes, inner, strict=True))}
+        zero = lowering.b.index(0)
+        return tuple(places.get(a, zero) for a in range(len(self.group.space)))
+
+    def levels(self) -> list[list[Node]]:
+        """Reductions by how many others they have to wait for."""
+        depth: dict[Node, int] = {}
+        producer = {v: n for n in self.nodes for v in n.outputs}
+        levels: list[list[Node]] = []
+        for node in self.nodes:
+            before = 0
+            for a in node.inputs:
+                source = producer.get(a) if type(a) is Var else None
+                if source is not None:
+                    before = max(before, depth[source] + cost.is_big_reduction(source))
+            depth[node] = before
+            if cost.is_big_reduction(node):
+                while len(levels) <= before:
+                    levels.append([])
+                levels[before].append(node)
+        return levels
+
+    def store_wide(self, lowering: Lowering, wide: list[Var], place: Index) -> None:
+        for node in cone(lowering.producer, wide):
+            if node.primitive.pointwise and node.outputs[0].aval.shape == self.group.space:
+                lowering.value(node.outputs[0], place)
+        for var in wide:
+            lowering.store(var, place)
+
+    def store_rows(self, lowering: Lowering, row: Index) -> None:
+        for var in self.group.outputs:
+            if var.aval.shape != self.group.space:
+                lowering.store(var, with_ones(lowering.b, var.aval.shape, row))
+
+    def full_index(self, lowering: Lowering, index: Index) -> Index:
+        """The index in `space` for one over its axes longer than 1."""
+        return with_ones(lowering.b, self.group.space, index)
+
+    def nest(
+        self,
+        lowering: Lowering,
+        kind: str,
+        grid: int,
+        grain: int,
+        elements: int,
+        in_place: bool = False,
+        outputs: list[Var] | None = None,
+    ) -> LoopNest:
+        b = lowering.b
+        names = {buffer: var for var, buffer in lowering.buffers.items()}
+        names.update({buffer: var for var, buffer in lowering.outputs.items()})
+        kernel = b.kernel(kernel_name(kind, self.nodes), in_place=in_place)
+        arguments = [names[buffer] for buffer in kernel.buffers if buffer.space != "local"]
+        traffic = sum(v.aval.nbytes for v in arguments)
+        work = self.group.cost * elements * self.unit_ns + traffic * cost.BYTE_NS / max(1, grid)
+        stored = outputs if outputs is not None else list(self.group.outputs)
+        rows = self.row_inputs(lowering, kernel, grid)
+        return LoopNest(kernel, arguments, stored, grid, grain, work, traffic, in_place, rows)
+
+    def row_inputs(self, lowering: Lowering, kernel: Kernel, grid: int) -> frozenset[Var]:
+        b = lowering.b
+        root = kernel.body[0]
+        if not isinstance(root, For) or root.lanes != 1:
+            return frozenset()
+        found = {
+            var: buffer
+            for var, buffer in lowering.buffers.items()
+            if var.aval.ndim == 2 and var.aval.shape[0] == grid > 1
+        }
+        if not found:
+            return frozenset()
+        by_buffer = {buffer: var for var, buffer in found.items()}
+        for load in loads(kernel):
+            var = by_buffer.get(load.attr)
+            if var is None or var not in found:
+                continue
+            form = b.linear(load.args[0])
+            length = var.aval.shape[1]
+            rest = {m: c for m, c in form.terms.items() if m != (root.var,)}
+            low, high = b.range_of_linear(Linear(rest, form.const))
+            if form.terms.get((root.var,)) != length or low < 0 or high >= length:
+                del found[var]
+        return frozenset(found)
+
+
+def _widest(group: Group) -> int:
+    """Bytes of the widest scalar that the vector loop computes with."""
+    widest = 1
+    for node in group.nodes:
+        for a in (*node.inputs, *node.outputs):
+            if a.aval.ndim:
+                name = dtypes.scalar_name(a.aval)
+                size = {"c64": 4, "c128": 8, "f16": 4, "bf16": 4}.get(name, a.aval.itemsize)
+                widest = max(widest, size)
+    return widest

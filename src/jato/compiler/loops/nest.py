@@ -1,0 +1,110 @@
+"""LoopNest, what scheduling gives, and the small pieces that all schedules use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from jato.compiler.fusion import cost
+from jato.compiler.loops.lower import Index
+from jato.compiler.loops.walk import expressions, statements
+from jato.core.graph import Node, Var
+from jato.loopir.builder import Builder
+from jato.loopir.grammar import Kernel
+
+
+@dataclass(eq=False)
+class LoopNest:
+    """A kernel and what it runs on.
+
+    arguments      arrays of the kernel's buffers, in the kernel's order (local ones left out)
+    grid           iterations of the outermost loop; a thread takes multiples of `grain`
+    step_ns        estimate for one of them on one core
+    in_place       an output may share the memory of an input of its type
+    row_inputs     matrices of which grid step i reads row i and nothing else
+    """
+
+    kernel: Kernel
+    arguments: list[Var]
+    outputs: list[Var]
+    grid: int
+    grain: int
+    step_ns: float
+    bytes: int
+    in_place: bool = False
+    row_inputs: frozenset[Var] = frozenset()
+
+
+# ---- indices and loops
+
+
+def with_ones(b: Builder, shape: tuple[int, ...], index: Sequence[Any]) -> Index:
+    """An index for `shape` from one over its axes longer than 1."""
+    rest = iter(index)
+    return tuple(b.index(0) if n == 1 else next(rest) for n in shape)
+
+
+def chunk_bounds(b: Builder, g: Any, chunks: int, length: int) -> tuple[Any, Any, Any]:
+    """(row, start, stop) of grid step g when each row is cut into chunks."""
+    if chunks == 1:
+        return g, b.index(0), b.index(length)
+    size = ceil(length / chunks / 64) * 64
+    start = b.mul(b.rem(g, b.index(chunks)), b.index(size))
+    stop = b.min(b.add(start, b.index(size)), b.index(length))
+    return b.div(g, b.index(chunks)), start, stop
+
+
+class nested:
+    """`with nested(b, extents, lanes) as indices`: one loop per extent, the last with lanes."""
+
+    def __init__(self, b: Builder, extents: Sequence[int], lanes: int):
+        self.b = b
+        self.extents = list(extents)
+        self.lanes = lanes
+        self.open: list[Any] = []
+
+    def __enter__(self) -> list[Any]:
+        indices = []
+        for depth, extent in enumerate(self.extents):
+            last = depth == len(self.extents) - 1
+            manager = self.b.for_("d", 0, extent, self.lanes if last else 1)
+            indices.append(manager.__enter__())
+            self.open.append(manager)
+        return indices
+
+    def __exit__(self, *exc: Any) -> None:
+        for manager in reversed(self.open):
+            manager.__exit__(*exc)
+
+
+# ---- questions about kernels
+
+
+def divides(kernel: Kernel) -> bool:
+    """Did a division of a vector loop's variable survive simplification?"""
+    variables = {s.var for s in statements(kernel.body) if getattr(s, "lanes", 1) > 1}
+    return any(
+        e.op in ("div", "rem") and e.dtype == "i64" and _mentions(e.args[0], variables)
+        for e in expressions(kernel)
+    )
+
+
+def _mentions(expr: Any, variables: set[Any]) -> bool:
+    stack = [expr]
+    while stack:
+        e = stack.pop()
+        if e in variables:
+            return True
+        stack += e.args
+    return False
+
+
+def kernel_name(kind: str, nodes: list[Node]) -> str:
+    """For profiles and listings: the kind and the operations, shortened."""
+    names: list[str] = []
+    for node in nodes:
+        if not cost.is_structural(node) and node.primitive.name not in names:
+            names.append(node.primitive.name)
+    return "_".join([kind, *names[:6]]) + (f"_and_{len(names) - 6}" if len(names) > 6 else "")
