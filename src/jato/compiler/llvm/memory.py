@@ -59,6 +59,8 @@ class MemoryEmitter(ValueEmitter):
         active = self._active(code, mask, lanes)
         passthrough = self._passthrough(code, buffer, other, lanes)
         step = index.coefficient
+        if mask is not None and step in (1, -1, 2, 4):
+            index = self._inside(code, index, mask, lanes)
         if step == 1:
             text = self._load_contiguous(code, buffer, index.text, active, passthrough, lanes)
         elif step == -1:
@@ -79,6 +81,16 @@ class MemoryEmitter(ValueEmitter):
         while top > level and self.scopes[top].loads_may_leave:
             top -= 1
         return max(top, level)
+
+    def _inside(self, code: Code, index: Val, mask: Val, lanes: int) -> Val:
+        """The index, or one near the buffer's start where the mask has no lane.
+
+        A masked access faults nowhere, but when it would have, suppressing that costs processors
+        hundreds of cycles; guarded reads beyond an array (padding, pieces of a concatenation) do."""
+        any_lane = any_of(code, mask.text, mask.lanes)
+        start = lanes - 1 if index.coefficient == -1 else 1
+        text = code.ins(f"select i1 {any_lane}, i64 {index.text}, i64 {start}")
+        return Val(text, index.lanes, index.level, index.coefficient)
 
     def _active(self, code: Code, mask: Val | None, lanes: int) -> str | None:
         """The lanes an access touches; None: all."""
