@@ -102,7 +102,8 @@ def split_arguments(spec: JitSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
     fixed_names = [n for n in kwargs if n in spec.static_argnames]
     if not fixed and not fixed_names:
         return Arguments(args, kwargs, (), fun)
-    static = tuple((i, args[i]) for i in fixed) + tuple((n, kwargs[n]) for n in fixed_names)
+    static = tuple((i, _strict_key(args[i])) for i in fixed)
+    static += tuple((n, _strict_key(kwargs[n])) for n in fixed_names)
     rest = tuple(a for i, a in enumerate(args) if i not in fixed)
     named = {n: v for n, v in kwargs.items() if n not in fixed_names}
     constant = {n: kwargs[n] for n in fixed_names}
@@ -115,6 +116,15 @@ def split_arguments(spec: JitSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
         return fun(*full, **keywords, **constant)
 
     return Arguments(rest, named, static, function)
+
+
+def _strict_key(value: Any) -> Any:
+    """A key that differs where values are equal but no same program: 1, 1.0 and True; 0.0, -0.0.
+
+    As the native dispatcher compares them (signature.cpp)."""
+    if type(value) is tuple:
+        return (tuple, *map(_strict_key, value))
+    return type(value), repr(value) if type(value) in (float, complex) else value
 
 
 class JitState:
@@ -224,13 +234,13 @@ class JitState:
         self, args: tuple[Any, ...], kwargs: dict[str, Any], arguments: Arguments, leaves: list[Any]
     ) -> None:
         for i, x in enumerate(leaves):
-            if isinstance(x, (ArrayImpl, np.generic, bool, int, float, complex)):
+            if isinstance(x, (ArrayImpl, bool, int, float, complex)):
                 continue
             if isinstance(x, Tracer):
                 check_not_leaked(x)
                 if current_trace() is not None:
                     continue
-            if isinstance(x, np.ndarray):
+            if isinstance(x, (np.ndarray, np.generic)):
                 try:
                     dtypes.as_dtype(x.dtype)
                     continue
