@@ -58,15 +58,18 @@ def device_count(backend: str | None = None) -> int:
 
 
 def local_device_count(backend: str | None = None) -> int:
+    """How many devices this process has: all of them."""
     return len(devices(backend))
 
 
 def process_index(backend: str | None = None) -> int:
+    """The number of this process among all: 0."""
     del backend
     return 0
 
 
 def process_count(backend: str | None = None) -> int:
+    """How many processes compute together: 1."""
     del backend
     return 1
 
