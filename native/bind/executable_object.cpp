@@ -318,8 +318,8 @@ class PythonBuilder {
     int callback = core.callback(HostFunction(function.ptr(), std::move(operands), inputs.size()));
     core.host(callback, std::move(slots));
   }
-  nb::object finish(size_t arena_bytes, double cost_ns, nb::handle keep_alive) {
-    jato::Ref<Executable> executable = core.finish(arena_bytes, cost_ns);
+  nb::object finish(size_t arena_bytes, double cost_ns, nb::handle keep_alive, bool unbounded) {
+    jato::Ref<Executable> executable = core.finish(arena_bytes, cost_ns, unbounded);
     ExecutableObject* program =
         new_executable(std::move(executable), input_types_, output_types_, keep_alive.ptr());
     if (!program) throw nb::python_error();
@@ -452,9 +452,9 @@ void bind_executable_builder(nb::module_& module) {
       .def("next_case", [](B& b) { b.core.next_case(); })
       .def("end", [](B& b) { b.core.end(); })
       .def("finish", &B::finish, nb::arg("arena_bytes"), nb::arg("cost_ns"),
-           nb::arg("keep_alive") = nb::none(),
-           "finish(arena_bytes, cost_ns, keep_alive=None) -> Executable; `keep_alive` is held as long as the "
-           "code may run");
+           nb::arg("keep_alive") = nb::none(), nb::arg("unbounded") = false,
+           "finish(arena_bytes, cost_ns, keep_alive=None, unbounded=False) -> Executable; `keep_alive` is held "
+           "as long as the code may run; `unbounded`: the estimate may be far too low");
 }
 
 }  // namespace jato::bind

@@ -172,12 +172,13 @@ int run_shards(const RunPlan& plan, Signature& signature, Inputs& inputs, bool p
   release_dead();
   signature.hold_all();
   double cost = 0;
-  bool on_queue = false;
+  bool on_queue = false, unbounded = false;
   for (const Shard& shard : plan.shards) {
     cost += shard.executable->executable->cost_ns();
+    unbounded |= shard.executable->executable->unbounded();
     on_queue |= DeviceQueue::get(shard.device).on_queue_thread();
   }
-  bool queued = !on_queue && (pending || plan.ordered || cost >= kKeepGilNs * 2);
+  bool queued = !on_queue && (pending || plan.ordered || unbounded || cost >= kKeepGilNs * 2);
   if (queued) {
     for (const Shard& shard : plan.shards) {
       if (wait_for_depth(shard.device, kQueueDepth) < 0) return -1;

@@ -1,5 +1,7 @@
 #include "run.h"
 
+#include "../core/deadline.h"
+#include "../core/errors.h"
 #include "../core/queue.h"
 #include "inputs.h"
 #include "jobs.h"
@@ -76,6 +78,36 @@ int run_now(const RunPlan& plan, Signature& signature, const Inputs& inputs,
   return wrap_outputs(program, outputs.data(), plan.placement, results);
 }
 
+// Runs a program whose cost nobody knows on this thread while it is short.  1: it took too long, and
+// nothing has happened yet; else as run_now.
+int run_trial(const RunPlan& plan, Signature& signature, const Inputs& inputs,
+              SmallVector<PyObject*, 128>& results) {
+  const ExecutableObject* program = plan.executable;
+  SmallVector<Buffer, 128> outputs;
+  outputs.resize(program->output_types.size());
+  try {
+    Deadline deadline(kTrialTime);
+    if (program->executable->cost_ns() < kKeepGilNs) {
+      program->executable->run(inputs.data(), outputs.data(), deadline.flag());
+    } else {
+      signature.hold_all();
+      ReleaseGil released;
+      program->executable->run(inputs.data(), outputs.data(), deadline.flag());
+    }
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::Cancelled) {
+      program->executable->set_outlasted();
+      return 1;
+    }
+    set_current_error();
+    return -1;
+  } catch (...) {
+    set_current_error();
+    return -1;
+  }
+  return wrap_outputs(program, outputs.data(), plan.placement, results);
+}
+
 }  // namespace
 
 void release_plan(RunPlan& plan) {
@@ -113,7 +145,13 @@ int run_plan(const RunPlan& plan, Signature& signature, SmallVector<PyObject*, 1
     pending |= status > 0;
   }
   if (JATO_UNLIKELY(!plan.shards.empty())) return run_shards(plan, signature, inputs, pending, results);
-  bool heavy = plan.executable->executable->cost_ns() >= kInlineLimitNs;
+  const Executable& executable = *plan.executable->executable;
+  bool heavy = executable.cost_ns() >= kInlineLimitNs;
+  bool trial = false;
+  if (JATO_UNLIKELY(executable.unbounded() && !heavy)) {
+    trial = plan.donated.empty() && executable.may_be_tried();
+    heavy = !trial;
+  }
   if (JATO_UNLIKELY(heavy || pending || plan.ordered)) {
     DeviceQueue& queue = DeviceQueue::get(plan.device);
     if (queue.on_queue_thread()) {  // a callback: its own queue is busy with it
@@ -122,6 +160,10 @@ int run_plan(const RunPlan& plan, Signature& signature, SmallVector<PyObject*, 1
     } else if (heavy || pending || queue.depth() > 0) {
       return run_queued(plan, signature, inputs, results);
     }
+  }
+  if (JATO_UNLIKELY(trial) && !DeviceQueue::get(plan.device).on_queue_thread()) {
+    int status = run_trial(plan, signature, inputs, results);
+    return status > 0 ? run_queued(plan, signature, inputs, results) : status;
   }
   return run_now(plan, signature, inputs, results);
 }

@@ -261,7 +261,7 @@ void ExecutableBuilder::check_output(const OutputSpec& output, int number) const
   }
 }
 
-Ref<Executable> ExecutableBuilder::finish(size_t arena_bytes, double cost_ns) {
+Ref<Executable> ExecutableBuilder::finish(size_t arena_bytes, double cost_ns, bool unbounded) {
   if (!executable_) fail("finish", "the executable is finished already");
   if (!open_.empty()) fail("finish", std::to_string(open_.size()) + " loops or branches are still open");
   Executable& executable = *executable_;
@@ -278,6 +278,7 @@ Ref<Executable> ExecutableBuilder::finish(size_t arena_bytes, double cost_ns) {
   executable.num_slots_ = static_cast<int>(slot_kinds_.size());
   executable.arena_bytes_ = arena_bytes;
   executable.cost_ns_ = cost_ns;
+  executable.unbounded_ = unbounded;
   return std::move(executable_);
 }
 

@@ -11,6 +11,7 @@
 // Start at Executable::run, then execute_steps in executable.cpp.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -32,6 +33,9 @@ namespace jato {
 inline constexpr double kInlineLimitNs = 150'000;
 // A launch is spread over threads when one thread would need longer than this.
 inline constexpr double kParallelThresholdNs = 10'000;
+
+// A program whose cost nobody knows is given up on the calling thread after this time, and queued.
+inline constexpr auto kTrialTime = std::chrono::microseconds(300);
 
 // A flag that is never raised, for runs that nobody cancels.
 extern const volatile int32_t kNeverCancelled;
@@ -157,6 +161,14 @@ class Executable {
   size_t input_bytes(int i) const { return input_bytes_[i]; }
   // The compiler's estimate for one thread.
   double cost_ns() const noexcept { return cost_ns_; }
+  // It holds loops without a known number of iterations, so that the estimate may be far too low.
+  bool unbounded() const noexcept { return unbounded_; }
+  // May it be tried on the calling thread, and started again elsewhere?
+  bool may_be_tried() const noexcept {
+    return callbacks_.empty() && !may_take_over_ && !outlasted_.load(std::memory_order_relaxed);
+  }
+  // Remembers that a trial took too long: later runs are queued at once.
+  void set_outlasted() const noexcept { outlasted_.store(true, std::memory_order_relaxed); }
   size_t arena_bytes() const noexcept { return arena_bytes_; }
   bool has_host_steps() const noexcept { return !callbacks_.empty(); }
 
@@ -209,6 +221,8 @@ class Executable {
   int max_step_slots_ = 0;  // longest list of slots of one step
   size_t arena_bytes_ = 0;
   double cost_ns_ = 0;
+  bool unbounded_ = false;
+  mutable std::atomic<bool> outlasted_{false};
   bool may_take_over_ = false;
   bool swaps_outputs_ = false;
 };
@@ -245,7 +259,7 @@ class ExecutableBuilder {
   void next_case();
   void end();  // of the innermost loop or branch
 
-  Ref<Executable> finish(size_t arena_bytes, double cost_ns);
+  Ref<Executable> finish(size_t arena_bytes, double cost_ns, bool unbounded = false);
 
  private:
   enum class SlotKind : uint8_t { Input, Output, Temp, Constant, View };

@@ -8,6 +8,7 @@
 
 #include "convolution.h"
 #include "errors.h"
+#include "lapack.h"
 #include "matmul.h"
 #include "threadpool.h"
 
@@ -86,6 +87,10 @@ const LibraryRoutine kRoutines[] = {
     {"fill", 1, 4, run_fill, nullptr, check_fill},
     {"gemm", 3, kGemmParams, run_gemm, run_gemm_rows, check_gemm},
     {"gemv", 3, kGemvParams, run_gemv, nullptr, check_gemv},
+    {"cholesky", 2, 3, run_cholesky, nullptr, check_cholesky},
+    {"lu", 4, 4, run_lu, nullptr, check_lu},
+    {"lu_solve", 5, 5, run_lu_solve, nullptr, check_lu_solve},
+    {"triangular_solve", 3, 9, run_triangular_solve, nullptr, check_triangular_solve},
     {"conv", 3, kConvParams, run_conv, nullptr, check_conv},
     {"conv_kernel", 3, kConvParams, run_conv_kernel, nullptr, check_conv},
 };
@@ -99,6 +104,8 @@ Symbol symbols[] = {
     {"sgemm"}, {"dgemm"}, {"cgemm"},
     {"zgemm"}, {"sgemv"}, {"dgemv"},
     {"cgemv"}, {"zgemv"}, {"openblas_set_num_threads_local"},
+    {"strsm"}, {"dtrsm"}, {"ctrsm"}, {"ztrsm"}, {"strsv"}, {"dtrsv"}, {"ctrsv"}, {"ztrsv"},
+    {"spotrf"}, {"dpotrf"}, {"cpotrf"}, {"zpotrf"}, {"sgetrf"}, {"dgetrf"}, {"cgetrf"}, {"zgetrf"},
 };
 
 Symbol& find_symbol(std::string_view name) {

@@ -4,6 +4,7 @@
 #include "check.h"
 
 namespace jato::test {
+void test_deadline(Runner& runner);
 void test_event(Runner& runner);
 void test_executable(Runner& runner);
 void test_library(Runner& runner);
@@ -25,6 +26,7 @@ int main(int argc, char** argv) {
       {"test_threadpool", test_threadpool}, {"test_event", test_event},
       {"test_queue", test_queue},           {"test_profile", test_profile},
       {"test_library", test_library},       {"test_executable", test_executable},
+      {"test_deadline", test_deadline},
   };
   int failures = 0;
   bool found = false;

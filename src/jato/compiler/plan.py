@@ -110,7 +110,7 @@ class Choose:
 
 Step = Launch | Library | Host | View | Copy | Slice | Swap | Repeat | Choose
 
-# What an endless loop is taken to cost, in iterations.
+# What a loop without a known number of iterations is taken to cost, in iterations.
 UNKNOWN_COUNT = 1000
 
 
@@ -402,7 +402,7 @@ class _Assembler:
         self.declare_outputs()
         arena = self.declare_temporaries()
         cost = self.add_all(self.steps)
-        return builder.finish(arena, cost, keep_alive)
+        return builder.finish(arena, cost, keep_alive, any(map(is_unbounded, all_steps(self.steps))))
 
     # ---- slots
 
@@ -613,6 +613,13 @@ class Lifetimes:
         if root not in self.placed:
             self.born.setdefault(root, self.clock)
             self.dies[root] = self.clock
+
+
+def is_unbounded(step: Step) -> bool:
+    """Is it a loop of which nobody knows how often it repeats?"""
+    if isinstance(step, Launch):
+        return step.nest.unbounded
+    return isinstance(step, Repeat) and step.count < 0
 
 
 def _filling(function: Callable[..., Sequence[Any]], count: int) -> Callable[..., None]:

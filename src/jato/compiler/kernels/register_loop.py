@@ -196,7 +196,10 @@ class _Attempt:
         each = steps * max(1.0, work) * (cost.UNIT_NS if lanes > 1 else 10 * cost.UNIT_NS)
         outputs = [v for v in (*loop.finals, *loop.ys) if v in lowering.outputs]
         grain = lanes if grid > 1 else 1
-        return LoopNest(kernel, arguments, outputs, grid, grain, each * elements, 0)
+        return LoopNest(
+            kernel, arguments, outputs, grid, grain, each * elements, 0,
+            unbounded=loop.length is None,
+        )  # fmt: skip
 
 
 class _Pointwise(_Attempt):

@@ -24,6 +24,7 @@ class LoopNest:
     step_ns        estimate for one of them on one core
     in_place       an output may share the memory of an input of its type
     row_inputs     matrices of which grid step i reads row i and nothing else
+    unbounded      it holds a loop of which nobody knows how often it repeats
     """
 
     kernel: Kernel
@@ -35,6 +36,7 @@ class LoopNest:
     bytes: int
     in_place: bool = False
     row_inputs: frozenset[Var] = frozenset()
+    unbounded: bool = False
 
 
 # ---- indices and loops
