@@ -601,8 +601,10 @@ class Lifetimes:
                     for v in (*reads_of(s), *writes_of(s))
                 }
                 swapped = {v for pair in self.swaps for v in pair}
+                # what slices point into is read and written through them, all the time
+                whole = {self.root(s.base) for s in all_steps(step.body) if isinstance(s, Slice)}
                 for v in inside:
-                    if v in self.born and (self.born[v] < start or v in swapped):
+                    if v in self.born and (self.born[v] < start or v in swapped | whole):
                         self.born[v] = min(self.born[v], start)
                         self.dies[v] = self.clock
                 if step.predicate is not None:
