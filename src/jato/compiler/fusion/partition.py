@@ -19,7 +19,8 @@ Start reading at `partition`, then `Partition.join`.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import itertools
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -76,6 +77,10 @@ def is_fusable(node: Node) -> bool:
     return node.primitive.fusable and not isinstance(node.primitive, DotGeneral)
 
 
+def nodes_of(step: Group | Node) -> Sequence[Node]:
+    return step.nodes if isinstance(step, Group) else (step,)
+
+
 class Partition:
     def __init__(self, graph: Graph, apart: Collection[Var]):
         self.graph = graph
@@ -93,17 +98,25 @@ class Partition:
         # effects happen in the order of the graph: each waits for the one before
         effects = [n for n in graph.nodes if not is_fusable(n) and node_has_effect(n)]
         self.effect_before = dict(zip(effects[1:], effects, strict=False))
+        self.effect_after = dict(itertools.pairwise(effects))
         # the group(s) a node was put into; absent for nodes that run alone
         self.homes: dict[Node, list[Group]] = {}
-        self.groups: list[Group] = []
+        self.groups: dict[Group, None] = {}  # an ordered set
+        # nodes before this place belong to no group yet
+        self.placed_from = len(graph.nodes)
+        # once all are placed: the last place in the graph that a step waits for
+        self.latest: dict[Group | Node, int] = {}
 
     def run(self) -> list[Group | Node]:
         for node in reversed(self.graph.nodes):
             if is_fusable(node):
+                self.placed_from = self.position[node]
                 self.place(node)
         for group in self.groups:
             group.nodes.sort(key=self.position.__getitem__)
             group.outputs.sort(key=lambda v: self.position[self.producer[v]])
+        self.placed_from = 0
+        self.find_latest()
         self.merge_siblings()
         return self.order()
 
@@ -114,11 +127,7 @@ class Partition:
         out = node.outputs[0]
         users = self.users.get(out, [])
         alone = [u for u in users if u not in self.homes]
-        groups: list[Group] = []
-        for u in users:
-            for g in self.homes.get(u, []):
-                if g not in groups:
-                    groups.append(g)
+        groups = list(dict.fromkeys(g for u in users for g in self.homes.get(u, [])))
         stored = out in self.results or bool(alone)
         if stored and isinstance(node.primitive, Reshape) and type(node.inputs[0]) is Var:
             return  # a view of its operand, which gets memory because this node reads it
@@ -168,7 +177,7 @@ class Partition:
         else:
             group = Group(out.aval.shape)
         group.outputs.append(out)
-        self.groups.append(group)
+        self.groups[group] = None
         self.enter(group, node)
 
     def enter(self, group: Group, node: Node) -> None:
@@ -380,34 +389,65 @@ class Partition:
         return not self.depends(group, targets)
 
     def depends(self, group: Group, targets: list[Group | Node]) -> bool:
-        """Does the group need (through any steps) the result of one of the targets?"""
-        wanted = set(map(id, targets))
-        seen: set[int] = set()
+        """Does the group need (through any steps) the result of one of the targets?
+
+        The walk leaves out steps that lie before all of the targets with all that they wait for:
+        it stays near, however long the program."""
+        wanted = set(targets)
+        first = min((self.position[n] for t in targets for n in nodes_of(t)), default=0)
+        seen: set[Group | Node] = set()
         stack: list[Group | Node] = [group]
         while stack:
-            step = stack.pop()
-            for source in self.sources(step):
-                if id(source) in wanted:
+            for source in self.sources(stack.pop()):
+                if source in wanted:
                     return True
-                if id(source) not in seen:
-                    seen.add(id(source))
+                if source not in seen and self.latest.get(source, first) >= first:
+                    seen.add(source)
                     stack.append(source)
         return False
 
+    def find_latest(self) -> None:
+        """Fills `latest`."""
+        for step in self.order():
+            own = max(self.position[n] for n in nodes_of(step))
+            self.latest[step] = max([own, *(self.latest[x] for x in self.sources(step))])
+
+    def raise_latest(self, group: Group, place: int) -> None:
+        """Notes that the group, and all that needs it, waits for what is at `place`."""
+        stack: list[Group | Node] = self.readers(group)
+        self.latest[group] = place
+        while stack:
+            step = stack.pop()
+            if self.latest[step] < place:
+                self.latest[step] = place
+                stack += self.readers(step)
+
+    def readers(self, step: Group | Node) -> list[Group | Node]:
+        """The steps that need this one."""
+        found: list[Group | Node] = [
+            home
+            for v in step.outputs
+            for user in self.users.get(v, [])
+            for home in self.homes.get(user, [user])
+        ]
+        if step in self.effect_after:
+            found.append(self.effect_after[step])  # type: ignore[index]
+        return found
+
     def sources(self, step: Group | Node) -> list[Group | Node]:
         """The steps whose stored results this one reads, as far as nodes were placed yet."""
-        nodes = step.nodes if isinstance(step, Group) else [step]
+        nodes = nodes_of(step)
         found: list[Group | Node] = []
         if step in self.effect_before:
             found.append(self.effect_before[step])  # type: ignore[index]
         for node in nodes:
             for a in node.inputs:
                 source = self.producer.get(a) if type(a) is Var else None
-                if source is None:
+                if source is None or self.position[source] < self.placed_from:
                     continue
                 homes = self.homes.get(source)
                 if homes is None:
-                    found.append(source)  # alone, or not placed yet: walk through it
+                    found.append(source)  # it runs alone
                 elif step not in homes:
                     found += [g for g in homes if a in g.outputs]
         return found
@@ -471,9 +511,11 @@ class Partition:
                 first.nodes.append(node)
         first.outputs += [v for v in second.outputs if v not in first.outputs]
         first.cost += second.cost
+        if self.latest:
+            self.raise_latest(first, max(self.latest[first], self.latest[second]))
         first.nodes.sort(key=self.position.__getitem__)
         first.outputs.sort(key=lambda v: self.position[self.producer[v]])
-        self.groups.remove(second)
+        del self.groups[second]
         self.decide(second.nodes[-1], first, Reason.SIBLING)
 
     def order(self) -> list[Group | Node]:
