@@ -48,12 +48,16 @@ def bad_value(x: Any) -> str | None:
     return None
 
 
-def raise_if_bad(name: str, graph: Graph, inputs: Sequence[Any], results: Sequence[Any]) -> None:
-    """FloatingPointError if a result has a value that a setting objects to."""
+def raise_if_bad(
+    name: str, graph: Graph | None, inputs: Sequence[Any], results: Sequence[Any]
+) -> None:
+    """FloatingPointError if a result has a value that a setting objects to.
+
+    graph: the program of these results, which is run again to find the operation."""
     found = next((bad for bad in map(bad_value, results) if bad is not None), None)
     if found is None:
         return
-    if len(graph.nodes) > 1:
+    if graph is not None and len(graph.nodes) > 1:
         _locate(name, graph, inputs)
     raise InvalidValue(name, found, "the result")
 

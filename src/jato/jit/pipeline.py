@@ -171,13 +171,19 @@ class JitState:
         key = ("checked", avals, in_tree, arguments.static, config.epoch)
         known = self.graphs.get(key)
         if known is MISSING:
-            traced = self.trace(arguments, avals, in_tree)
-            known = traced, _entry(traced, self.compile(traced), len(leaves), [])
+            known = self.checked_entry(arguments, avals, in_tree)
             self.graphs.put(key, known)
-        traced, entry = known
+        graph, entry = known
         result = entry.run(leaves)
-        debug_values.raise_if_bad(self.spec.name, traced.graph, leaves, tree_flatten(result)[0])
+        debug_values.raise_if_bad(self.spec.name, graph, leaves, tree_flatten(result)[0])
         return result
+
+    def checked_entry(
+        self, arguments: Arguments, avals: tuple[Any, ...], in_tree: Any
+    ) -> tuple[Graph | None, Any]:
+        """(the program's graph, to find bad operations with; its entry)."""
+        traced = self.trace(arguments, avals, in_tree)
+        return traced.graph, _entry(traced, self.compile(traced), len(avals), [])
 
     def trace(self, arguments: Arguments, avals: Sequence[Any], in_tree: Any) -> TracedCall:
         flat = FlatFunction(arguments.function, in_tree)

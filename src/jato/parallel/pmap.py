@@ -23,11 +23,12 @@ from jato.base.pytree import broadcast_prefix, tree_flatten
 from jato.base.signatures import leaf_names
 from jato.control.call import graph_axis_names
 from jato.core.effects import graph_has_effect
-from jato.core.graph import constants_to_inputs, evaluate
+from jato.core.graph import Graph, constants_to_inputs, evaluate
 from jato.core.placement import Device
 from jato.core.primitive import AxisData
 from jato.core.staging import trace_to_graph
 from jato.core.types import ArrayType, type_of
+from jato.jit import debug_values
 from jato.jit.api import dress
 from jato.jit.pipeline import JitState, TracedCall, split_arguments
 from jato.jit.spec import JitSpec, make_spec
@@ -182,9 +183,19 @@ class PmapState(JitState):
         arguments = split_arguments(self.spec, args, kwargs)
         leaves, in_tree = tree_flatten((arguments.rest, arguments.named))
         self.check_leaves(args, kwargs, arguments, leaves)
+        if debug_values.wanted():
+            return self.checked(arguments, leaves, in_tree)
         self.history.record(args, kwargs, arguments)
         call = self.element_call(arguments, [type_of(x) for x in leaves], in_tree)
         donated = self.donated_positions(args, kwargs, arguments, leaves)
+        return self.entry(call, donated)
+
+    def checked_entry(
+        self, arguments: Any, avals: tuple[Any, ...], in_tree: Any
+    ) -> tuple[Graph | None, Any]:
+        return None, self.entry(self.element_call(arguments, avals, in_tree), [])
+
+    def entry(self, call: ElementCall, donated: list[int]) -> Any:
         if self.mapping.axis_name in graph_axis_names(call.element.graph) or any(
             axis != 0 for axis in call.out_axes
         ):
