@@ -30,7 +30,10 @@ BELOW = {
     "parallel": {"jit", "control", "transforms", "ops", "core", "base"},
 }
 # The users' modules: each may import all of the above but the compiler's, and those before it.
-FACES = ["tree", "tree_util", "lax", "numpy", "random", "nn", "image", "scipy"]
+FACES = [
+    "tree", "tree_util", "lax", "numpy", "random", "nn", "image", "scipy", "flatten_util", "debug", "profiler",
+    "experimental",
+]  # fmt: skip
 INTERNAL = {"compiler", "loopir"}
 ON_TOP = {"tools", "compat", "__init__", "__main__"}
 # Packages that cost tens of milliseconds to import: behind base/lazy.py.

@@ -80,6 +80,26 @@ def test_a_new_shape_compiles_nothing(program: Any) -> None:
     assert after.kernels_reused == before.kernels_reused + 3
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.mean(),
+        lambda x: x.mean(axis=0),
+        lambda x: layer_norm(x, 2.0, 1.0),
+        lambda x: x.std(axis=1, ddof=1),
+    ],
+)
+def test_a_mean_over_another_length_compiles_nothing(function: Callable[[Any], Any]) -> None:
+    jitted = jato.jit(function)
+    for shape in [(90, 100), (150, 200), (64, 64), (128, 256), (99, 101)]:
+        (x,) = arrays(shape)
+        expected = function(np.asarray(x, np.float64)) if function(x).ndim < 2 else function(x)
+        np.testing.assert_allclose(jitted(x), expected, rtol=1e-5, atol=1e-5)
+        if shape == (90, 100):
+            compiled = jitted.stats().kernels_compiled
+    assert jitted.stats().kernels_compiled == compiled
+
+
 def allocations(call: Callable[[], Any], times: int) -> int:
     held = [call() for _ in range(3)]
     jato.block_until_ready(held)

@@ -16,6 +16,7 @@ from jato.base import observe
 from jato.base.caches import weakly_cached
 from jato.base.errors import MissingRule
 from jato.compiler import kernel_cache
+from jato.compiler.fusion.cost import reduced_size
 from jato.compiler.fusion.partition import Group, partition
 from jato.compiler.graph.contractions import canonical_contractions
 from jato.compiler.graph.convolutions import CONV_PRODUCT, canonical_convolutions
@@ -41,6 +42,7 @@ from jato.ops.contract import DotGeneral
 from jato.ops.cumulative import Cumulative
 from jato.ops.gather_scatter import Scatter
 from jato.ops.opaque import Opaque
+from jato.ops.reduction_family import Reduction
 from jato.ops.shapes import Reshape
 
 
@@ -73,7 +75,10 @@ def compile_graph(graph: Graph, donated: Sequence[int] = ()) -> Program:
     clock.lap("schedule")
     nests = [n for n in context.nests() if n.grid > 0]
     _observe_kernels("schedule", [nest.kernel for nest in nests])
-    patterns = [generalize(nest.kernel) for nest in nests]
+    counts = frozenset(
+        reduced_size(node) for node in graph.nodes if isinstance(node.primitive, Reduction)
+    )
+    patterns = [generalize(nest.kernel, counts) for nest in nests]
     _observe_kernels("generalize", [kernel for kernel, _ in patterns])
     clock.lap("generalize")
     codes = kernel_cache.compile_kernels([kernel for kernel, _ in patterns])
@@ -113,21 +118,35 @@ def optimize_once(graph: Graph) -> Graph:
 def plan_steps(graph: Graph, context: PlanContext) -> None:
     """Fuses, schedules and plans; fuses less where a schedule turns out impossible."""
     apart: set[Var] = set()
+    scheduled: dict[object, list[LoopNest] | None] = {}  # what a new round of fusion left as it was
     while True:
         steps = partition(graph, apart)
         _observe_groups(steps)
-        try:
-            planned = [_plan_step(step, context.vector_bytes) for step in steps]
-        except UnplacedReduction as problem:
-            # The value is needed elsewhere than at its row: give it memory and a kernel.
-            apart.add(problem.node.outputs[0])
-            continue
-        for step, nests in zip(steps, planned, strict=True):
-            if nests is None:
-                _plan_node(step, context)
-            for nest in nests or ():
-                context.launch(nest)
-        return
+        before = len(apart)
+        for step in steps:
+            key = _key(step)
+            if key in scheduled:
+                continue
+            try:
+                scheduled[key] = _plan_step(step, context.vector_bytes)
+            except UnplacedReduction as problem:
+                # The value is needed elsewhere than at its row: give it memory and a kernel.
+                apart.add(problem.node.outputs[0])
+        if len(apart) == before:
+            break
+    for step in steps:
+        nests = scheduled[_key(step)]
+        if nests is None:
+            _plan_node(step, context)
+        for nest in nests or ():
+            context.launch(nest)
+
+
+def _key(step: Group | Node) -> object:
+    """Equal keys: the same loops."""
+    if isinstance(step, Group):
+        return tuple(step.nodes), tuple(step.outputs), step.space, step.reduced, step.split
+    return step
 
 
 def _plan_step(step: Group | Node, vector_bytes: int) -> list[LoopNest] | None:

@@ -6,10 +6,15 @@ Runs    last of the loop passes.  The text of the result is the kernel's identit
         give the same text share machine code.
 
     For i in [0, 4096): y[i * 512 + 3] = ...   ->   For i in [0, p0): y[i * p1 + p2] = ...
+    sum / 500.0, sum * 2**-9                   ->   sum / convert(p3)   with 500, 512 in `counts`
 
 Constants that choose instructions stay: 0 and 1 and -1 anywhere, and 2 as a factor (complex
 numbers lie two by two).  Each place gets a parameter of its own, even where values coincide: a
 square image and an oblong one must not differ.
+
+`counts` are the numbers of elements that the program's reductions reduce: a mean divides by one, a
+variance perhaps by one less.  (Division by a power of two was made a multiplication before, which
+is exact, and becomes a division again.)
 """
 
 from __future__ import annotations
@@ -23,8 +28,10 @@ _KEPT = (0, 1, -1)
 _VALUES_STAY = frozenset({"shl", "shr_logical", "shr_arithmetic"})
 
 
-def generalize(kernel: Kernel) -> tuple[Kernel, list[int]]:
-    rewriter = _Rewriter(kernel)
+def generalize(
+    kernel: Kernel, counts: frozenset[int] = frozenset()
+) -> tuple[Kernel, list[int]]:
+    rewriter = _Rewriter(kernel, counts)
     body = rewriter.body(kernel.body)
     general = Kernel(
         kernel.name,
@@ -38,7 +45,8 @@ def generalize(kernel: Kernel) -> tuple[Kernel, list[int]]:
 
 
 class _Rewriter:
-    def __init__(self, kernel: Kernel):
+    def __init__(self, kernel: Kernel, counts: frozenset[int]):
+        self.divisors = counts | {n - 1 for n in counts if n > 2}
         self.first = kernel.num_params
         self.values: list[int] = []
         self.done: dict[Expr, Expr] = {}
@@ -69,12 +77,27 @@ class _Rewriter:
                 stack += reversed(missing)
                 continue
             stack.pop()
-            if x.args:
+            divided = self.by_count(x)
+            if divided is not None:
+                done[x] = divided
+            elif x.args:
                 args = tuple(self.operand(x, a, i) for i, a in enumerate(x.args))
                 done[x] = self.node(x.op, args, x.dtype, x.attr)
             else:
                 done[x] = self.leaf(x)
         return done[e]
+
+    def by_count(self, x: Expr) -> Expr | None:
+        """x / count, or x * (1 / count), with the count as a parameter; None for anything else."""
+        if x.op not in ("div", "mul") or x.dtype not in ("f32", "f64"):
+            return None
+        for value, other in (x.args, x.args[::-1]) if x.op == "mul" else ((x.args[1], x.args[0]),):
+            if value.op == "const" and value.attr and other.op != "const":
+                count = value.attr if x.op == "div" else 1 / value.attr
+                if count in self.divisors and (x.op == "div" or _is_power_of_two(int(count))):
+                    divisor = self.node("convert", (self.parameter(int(count)),), x.dtype, None)
+                    return self.node("div", (self.done[other], divisor), x.dtype, None)
+        return None
 
     def operand(self, user: Expr, a: Expr, position: int) -> Expr:
         if not _is_constant(a):
@@ -144,3 +167,7 @@ class _Rewriter:
 
 def _is_constant(e: Expr) -> bool:
     return e.op == "const" and e.dtype == "i64"
+
+
+def _is_power_of_two(n: int) -> bool:
+    return n & (n - 1) == 0
