@@ -417,7 +417,7 @@ def test_leaf_selection_and_constants():
     weak = weakref.ref(c)
 
     def cold(self, args, kwargs, info):
-        return _native.Entry(add_executable(4), LEAF, [2], [c])
+        return _native.Entry(add_executable(4), LEAF, [2], [c])  # noqa: F821  (deleted below)
 
     f = JitFunction(lambda: 0, cold, None)
     assert f(1, "unused".__len__(), ones(4)).tolist() == [11] * 4

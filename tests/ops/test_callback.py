@@ -379,7 +379,7 @@ def test_callbacks_are_freed_with_the_function():
 
     host = Host()
     probe = weakref.ref(host)
-    f = jato.jit(lambda x: jato.pure_callback(host, struct(x), x))
+    f = jato.jit(lambda x: jato.pure_callback(host, struct(x), x))  # noqa: F821
     np.asarray(f(X))
     jato.pure_callback(host, struct(X), X)
     del f, host

@@ -53,7 +53,7 @@ def _is_internal(code: CodeType) -> bool:
     known = _internal.get(code)
     if known is None:
         name = code.co_filename
-        known = _internal[code] = name.startswith(_PACKAGE) or name.startswith("<frozen")
+        known = _internal[code] = name.startswith((_PACKAGE, "<frozen"))
     return known
 
 

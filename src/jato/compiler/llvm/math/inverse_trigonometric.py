@@ -36,7 +36,7 @@ def acos(x: Value) -> Value:
     part = flip_sign(where(large, p * 2.0, -p), x)
     negative = x < 0.0
     bases = []
-    for pi, half_pi in zip(coefficients.PI[x.dtype][:2], coefficients.HALF_PI[x.dtype][:2]):
+    for pi, half_pi in zip(coefficients.PI[x.dtype][:2], coefficients.HALF_PI[x.dtype][:2], strict=True):
         bases.append(where(large, where(negative, x.constant(pi), 0.0), half_pi))
     return bases[0] + (part + bases[1])
 
@@ -77,6 +77,6 @@ def atan2(y: Value, x: Value) -> Value:
     negative = x.constant(1.0).copysign(x) < 0.0
     part = where(swap ^ negative, -p, p)
     bases = []
-    for pi, half_pi in zip(coefficients.PI[x.dtype][:2], coefficients.HALF_PI[x.dtype][:2]):
+    for pi, half_pi in zip(coefficients.PI[x.dtype][:2], coefficients.HALF_PI[x.dtype][:2], strict=True):
         bases.append(where(swap, x.constant(half_pi), where(negative, x.constant(pi), 0.0)))
     return (bases[0] + (part + bases[1])).copysign(y)

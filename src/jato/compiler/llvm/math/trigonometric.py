@@ -111,7 +111,7 @@ def turns(x: Value) -> Value:
     factors = [wide.constant(factor) for factor in first[1:]]
     for limit, *row in others:
         beyond = magnitude >= limit
-        factors = [where(beyond, f, old) for f, old in zip(row, factors)]
+        factors = [where(beyond, f, old) for f, old in zip(row, factors, strict=True)]
     part = modulo_2(wide * factors[0])
     part = modulo_2(wide.fma(factors[1], part))
     return wide.fma(factors[2], part)
