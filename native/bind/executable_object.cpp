@@ -318,8 +318,9 @@ class PythonBuilder {
     int callback = core.callback(HostFunction(function.ptr(), std::move(operands), inputs.size()));
     core.host(callback, std::move(slots));
   }
-  nb::object finish(size_t arena_bytes, double cost_ns, nb::handle keep_alive, bool unbounded) {
-    jato::Ref<Executable> executable = core.finish(arena_bytes, cost_ns, unbounded);
+  nb::object finish(size_t arena_bytes, double cost_ns, nb::handle keep_alive, bool unbounded,
+                    std::string name) {
+    jato::Ref<Executable> executable = core.finish(arena_bytes, cost_ns, unbounded, std::move(name));
     ExecutableObject* program =
         new_executable(std::move(executable), input_types_, output_types_, keep_alive.ptr());
     if (!program) throw nb::python_error();
@@ -453,8 +454,10 @@ void bind_executable_builder(nb::module_& module) {
       .def("end", [](B& b) { b.core.end(); })
       .def("finish", &B::finish, nb::arg("arena_bytes"), nb::arg("cost_ns"),
            nb::arg("keep_alive") = nb::none(), nb::arg("unbounded") = false,
-           "finish(arena_bytes, cost_ns, keep_alive=None, unbounded=False) -> Executable; `keep_alive` is held "
-           "as long as the code may run; `unbounded`: the estimate may be far too low");
+           nb::arg("name") = "",
+           "finish(arena_bytes, cost_ns, keep_alive=None, unbounded=False, name='') -> Executable; "
+           "`keep_alive` is held as long as the code may run; `unbounded`: the estimate may be far too low; "
+           "`name` is what errors call it");
 }
 
 }  // namespace jato::bind

@@ -193,7 +193,8 @@ int run_shards(const RunPlan& plan, Signature& signature, Inputs& inputs, bool p
   };
   try {
     for (ArrayType* type : plan.output_types) {
-      jato::Ref<Block> block = Pool::allocate(static_cast<size_t>(type->nbytes));
+      const Executable& first = *plan.shards[0].executable->executable;
+      jato::Ref<Block> block = first.new_block(static_cast<size_t>(type->nbytes));
       void* data = block->data();
       whole.push_back({block.detach(), data});
     }

@@ -261,7 +261,8 @@ void ExecutableBuilder::check_output(const OutputSpec& output, int number) const
   }
 }
 
-Ref<Executable> ExecutableBuilder::finish(size_t arena_bytes, double cost_ns, bool unbounded) {
+Ref<Executable> ExecutableBuilder::finish(size_t arena_bytes, double cost_ns, bool unbounded,
+                                          std::string name) {
   if (!executable_) fail("finish", "the executable is finished already");
   if (!open_.empty()) fail("finish", std::to_string(open_.size()) + " loops or branches are still open");
   Executable& executable = *executable_;
@@ -279,6 +280,7 @@ Ref<Executable> ExecutableBuilder::finish(size_t arena_bytes, double cost_ns, bo
   executable.arena_bytes_ = arena_bytes;
   executable.cost_ns_ = cost_ns;
   executable.unbounded_ = unbounded;
+  executable.name_ = std::move(name);
   return std::move(executable_);
 }
 

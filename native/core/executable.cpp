@@ -127,6 +127,15 @@ struct Executable::Frame {
   }
 };
 
+Ref<Block> Executable::new_block(size_t bytes) const {
+  try {
+    return Pool::allocate(bytes);
+  } catch (const OutOfMemory& error) {
+    if (name_.empty()) throw;
+    throw Error(ErrorKind::OutOfMemory, name_ + ": " + error.what());
+  }
+}
+
 void Executable::prepare_outputs(const Buffer* inputs, Buffer* outputs) const {
   const int num_in = num_inputs();
   const int num_out = num_outputs();
@@ -143,8 +152,8 @@ void Executable::prepare_outputs(const Buffer* inputs, Buffer* outputs) const {
     }
   };
   int done = 0;
-  const auto allocate = [](size_t bytes) {
-    Block* const block = Pool::allocate(bytes).detach();
+  const auto allocate = [this](size_t bytes) {
+    Block* const block = new_block(bytes).detach();
     return Buffer{block, block->data()};
   };
   const auto share = [](Buffer buffer) {
@@ -215,7 +224,7 @@ void Executable::execute(const Buffer* inputs, const Buffer* outputs, const vola
   if (!temps_.empty()) {
     char* base = nullptr;
     if (arena_bytes_ != 0) {
-      arena = Pool::allocate(arena_bytes_);
+      arena = new_block(arena_bytes_);
       base = static_cast<char*>(arena->data());
     }
     for (const TempSlot& temp : temps_) table[temp.slot] = base + temp.offset;
@@ -326,7 +335,7 @@ void Executable::settle_outputs(const Buffer* outputs, Frame& frame) const {
       return &other != &move && other.destination == move.source;
     });
     if (!overwritten) continue;
-    move.saved = Pool::allocate(move.bytes);
+    move.saved = new_block(move.bytes);
     copy_bytes(move.saved->data(), move.source, move.bytes);
     move.source = move.saved->data();
   }

@@ -183,6 +183,10 @@ class Executable {
   // Both.  When a step throws, the outputs are released again.
   void run(const Buffer* inputs, Buffer* outputs, const volatile int32_t* cancel = &kNeverCancelled) const;
 
+  // What the user calls it.
+  const std::string& name() const noexcept { return name_; }
+  // Memory for a result or temporaries; an error of memory begins with the name.
+  Ref<Block> new_block(size_t bytes) const;
   // The steps as text, one a line.
   std::string describe() const;
 
@@ -209,6 +213,7 @@ class Executable {
   };
 
   std::atomic<int32_t> references_{1};
+  std::string name_;
   StepList steps_;
   std::vector<Slot> input_slots_;
   std::vector<size_t> input_bytes_;
@@ -259,7 +264,7 @@ class ExecutableBuilder {
   void next_case();
   void end();  // of the innermost loop or branch
 
-  Ref<Executable> finish(size_t arena_bytes, double cost_ns, bool unbounded = false);
+  Ref<Executable> finish(size_t arena_bytes, double cost_ns, bool unbounded = false, std::string name = {});
 
  private:
   enum class SlotKind : uint8_t { Input, Output, Temp, Constant, View };

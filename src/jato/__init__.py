@@ -67,7 +67,6 @@ from jato import tree as tree
 from jato import tree_util as tree_util
 from jato.numpy.methods import OPERATORS as _OPERATORS
 from jato.numpy.methods import install as _install_methods
-from jato.ops.structural import stop_gradient as _stop_gradient
 from jato.parallel.devices import (
     default_backend as default_backend,
     device_count as device_count,
@@ -102,6 +101,7 @@ _hooks.eval_primitive.fill(_eval_primitive)
 _hooks.array_operator.fill(_OPERATORS)
 _native.set_tracer_type(_Tracer)
 _native.set_static_error(_unhashable_static)
+_native.set_cold_errors(errors.runtime_failure)
 _install_methods(_numpy)
 _watch_config()
 

@@ -376,7 +376,12 @@ class ExecutableBuilder:
     def next_case(self) -> None: ...
     def end(self) -> None: ...
     def finish(
-        self, arena_bytes: int, cost_ns: float, keep_alive: Any = None, unbounded: bool = False
+        self,
+        arena_bytes: int,
+        cost_ns: float,
+        keep_alive: Any = None,
+        unbounded: bool = False,
+        name: str = "",
     ) -> Executable: ...
 
 # ---- switches and callables given from Python

@@ -91,6 +91,24 @@ class OutOfMemoryError(MemoryError):
     """An array did not fit into memory, or into the limit set with `JATO_MEMORY_LIMIT`."""
 
 
+class JaxRuntimeError(RuntimeError):
+    """A compiled program could not run to its end; `Ctrl-C` cancels programs, for example."""
+
+
+def runtime_failure(kind: str, message: str) -> Exception:
+    """The exception for a failure of the native runtime.
+
+    kind: "out_of_memory", "value", "cancelled" or "runtime".
+    """
+    if kind == "out_of_memory":
+        return OutOfMemoryError(message)
+    if kind == "value":
+        return ValueError(message)
+    if kind == "cancelled":
+        return JaxRuntimeError(f"{message}: it was interrupted before it had a result")
+    return JaxRuntimeError(message)
+
+
 def invariant(condition: object, message: str) -> None:
     """Raises InternalError when something that jato itself guarantees does not hold."""
     if not condition:

@@ -402,7 +402,8 @@ class _Assembler:
         self.declare_outputs()
         arena = self.declare_temporaries()
         cost = self.add_all(self.steps)
-        return builder.finish(arena, cost, keep_alive, any(map(is_unbounded, all_steps(self.steps))))
+        unbounded = any(map(is_unbounded, all_steps(self.steps)))
+        return builder.finish(arena, cost, keep_alive, unbounded, self.graph.name)
 
     # ---- slots
 
