@@ -102,7 +102,7 @@ def split_arguments(spec: JitSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
     fixed_names = [n for n in kwargs if n in spec.static_argnames]
     if not fixed and not fixed_names:
         return Arguments(args, kwargs, (), fun)
-    static = tuple((i, _strict_key(args[i])) for i in fixed)
+    static: tuple[Any, ...] = tuple((i, _strict_key(args[i])) for i in fixed)
     static += tuple((n, _strict_key(kwargs[n])) for n in fixed_names)
     rest = tuple(a for i, a in enumerate(args) if i not in fixed)
     named = {n: v for n, v in kwargs.items() if n not in fixed_names}

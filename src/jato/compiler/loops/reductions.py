@@ -28,8 +28,9 @@ def values_to_save(
     """Costly values of whole rows that several loops need: (value, output, first loop).
 
     The first loop writes such a value into the memory of an output of its type, the later ones
-    read it there; the last of them overwrites it with the output itself.  If that loop reads the
-    value, then the output must depend on it, so that it is read before it is overwritten.
+    read it there, at their own index; the last of them overwrites it with the output itself.  If
+    that loop reads the value, then the output must depend on it, so that it is read before it is
+    overwritten.
 
     softmax:  max of x;  e = exp(x - max) -> out, sum of e;  out = out / sum
     """
@@ -41,21 +42,23 @@ def values_to_save(
     free = [v for v in wide if dtypes.scalar_name(v.aval) not in ("f16", "bf16", "c64", "c128")]
     saved: list[tuple[Var, Var, list[Node]]] = []
 
-    def needed(loop: list[Node], outputs: Sequence[Var] = wide) -> set[Node]:
-        """What a loop computes element by element, without what is saved; the last loop, of no
-        reductions, computes outputs."""
+    def needed(loop: list[Node], outputs: Sequence[Var] = wide) -> dict[Node, bool]:
+        """What a loop computes element by element, without what is saved, and whether also at
+        another index than its own.  The last loop, of no reductions, computes outputs."""
         stops = {v for v, _, _ in saved}
-        stack: list[Any] = [a for n in loop for a in n.inputs] if loop else list(outputs)
-        found: set[Node] = set()
+        roots: list[Any] = [a for n in loop for a in n.inputs] if loop else list(outputs)
+        stack = [(a, False) for a in roots]
+        found: dict[Node, bool] = {}
         while stack:
-            a = stack.pop()
+            a, moved = stack.pop()
             node = producer.get(a) if type(a) is Var else None
-            if node is None or node in found or cost.is_big_reduction(node):
+            if node is None or cost.is_big_reduction(node) or found.get(node, -1) >= moved:
                 continue
             if a in stops and any(first is not loop for v, _, first in saved if v is a):
                 continue
-            found.add(node)
-            stack += node.inputs
+            found[node] = moved
+            moved = moved or not node.primitive.pointwise
+            stack += [(x, moved) for x in node.inputs]
         return found
 
     for node in reversed(group.nodes):
@@ -65,6 +68,8 @@ def values_to_save(
         if out in wide:
             continue
         users = [loop for loop in loops if node in needed(loop)]
+        if any(needed(loop)[node] for loop in users[1:]):
+            continue
         target = next(
             (
                 v
