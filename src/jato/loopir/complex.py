@@ -100,7 +100,12 @@ def subtract(x: Pair, y: Pair) -> Pair:
 
 
 def multiply(x: Pair, y: Pair) -> Pair:
-    return Pair(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re)
+    """One product rounded, the other fused with the sum: bit for bit what NumPy computes.
+    Only z times its own conjugate is rounded term by term: it is real."""
+    re = x.re.fma(y.re, -(x.im * y.im))
+    if y.re.expr is x.re.expr and y.im.expr is (-x.im).expr:
+        return Pair(re, x.re * y.im + x.im * y.re)
+    return Pair(re, x.re.fma(y.im, x.im * y.re))
 
 
 def square(x: Pair) -> Pair:

@@ -13,7 +13,7 @@ Start reading at `Value`, then `where` and `horner`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from jato.loopir.grammar import Expr
@@ -185,6 +185,11 @@ def where(condition: Value, if_true: Operand, if_false: Operand) -> Value:
     builder = condition.builder
     yes, no = model._operand(if_true), model._operand(if_false)
     return Value(builder, builder.select(condition.expr, yes, no))
+
+
+def if_any(mask: Value, slow: Callable[[], Value], fast: Value) -> Value:
+    builder = mask.builder
+    return Value(builder, builder.if_any(mask.expr, lambda: slow().expr, fast.expr))
 
 
 def horner(x: Value, coefficients: Sequence[float]) -> Value:

@@ -14,7 +14,7 @@ from jato.compiler.llvm.math import coefficients
 from jato.compiler.llvm.math.exponential import power_of_two, reduce, scale
 from jato.compiler.llvm.math.formats import FORMATS, format_of
 from jato.compiler.llvm.math.logarithm import split, split_bits, tail
-from jato.loopir.formula import Value, fast_two_sum, horner, two_product, where
+from jato.loopir.formula import Value, fast_two_sum, horner, if_any, two_product, where
 
 INFINITY, NAN = math.inf, math.nan
 
@@ -132,7 +132,9 @@ def cbrt(x: Value) -> Value:
     return where((a > 0.0) & (a < INFINITY), root, a).copysign(x)
 
 
-# Beyond these the squares leave the range of the dtype: (huge, its factor, tiny, its factor).
+# Outside of these a square may have left the range of the dtype: bounds of x^2 + y^2, and for those
+# outside (huge, its factor, tiny, its factor).
+_HYPOT_RANGE = {"f32": (2.0**-90, 2.0**120), "f64": (2.0**-900, 2.0**1000)}
 _HYPOT_SCALES = {
     "f32": (2.0**62, 2.0**-70, 2.0**-50, 2.0**100),
     "f64": (2.0**500, 2.0**-600, 2.0**-500, 2.0**600),
@@ -141,6 +143,13 @@ _HYPOT_SCALES = {
 
 def hypot(x: Value, y: Value) -> Value:
     """sqrt(x^2 + y^2) without overflow; infinite if either is, even beside NaN."""
+    square = x.fma(x, y * y)
+    least, most = _HYPOT_RANGE[x.dtype]
+    usual = (square > least) & (square < most)
+    return if_any(~usual, lambda: where(usual, square.sqrt(), _scaled_hypot(x, y)), square.sqrt())
+
+
+def _scaled_hypot(x: Value, y: Value) -> Value:
     a, b = abs(x), abs(y)
     swap = b > a
     larger, smaller = where(swap, b, a), where(swap, a, b)

@@ -16,19 +16,13 @@ Start reading at `sin`, then `turns`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from jato.compiler.llvm.math import coefficients
 from jato.compiler.llvm.math.formats import format_of
-from jato.loopir.formula import Value, fast_two_sum, horner, two_product, where
+from jato.loopir.formula import Value, fast_two_sum, horner, if_any, two_product, where
 
 # Where the first difference of Cody and Waite is still exact and the quotient still right.
 LIMIT_EXPONENT = {"f32": 17, "f64": 45}
-
-
-def if_any(mask: Value, slow: Callable[[], Value], fast: Value) -> Value:
-    builder = mask.builder
-    return Value(builder, builder.if_any(mask.expr, lambda: slow().expr, fast.expr))
 
 
 def sin(x: Value) -> Value:
