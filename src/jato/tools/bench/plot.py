@@ -36,7 +36,7 @@ def plot_report(report: Report, path: str) -> None:
             places, medians, width * 0.92, yerr=(low, high), capsize=4, color=color, label=package
         )
         axes.bar_label(bars, [readable_seconds(t.median) for t in timings], padding=3)
-        largest = max(largest, *(t.median for t in timings))
+        largest = max(largest, *(t.spread[1] for t in timings))
         smallest = min(smallest, *(t.median for t in timings))
     if largest > 20 * smallest:
         axes.set_yscale("log")
