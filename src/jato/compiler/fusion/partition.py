@@ -31,7 +31,7 @@ from jato.core.effects import node_has_effect
 from jato.core.graph import Graph, Node, Var
 from jato.ops.contract import DotGeneral
 from jato.ops.reduction_family import Reduction
-from jato.ops.shapes import Reshape
+from jato.ops.shapes import BroadcastInDim, Reshape, Transpose
 from jato.ops.slicing import Concatenate, Pad
 
 Shape = tuple[int, ...]
@@ -336,10 +336,14 @@ class Partition:
                 if self.feeds_reduction(group, node):
                     return Reason.FEW_ROWS
                 return Reason.EPILOGUE_OF_REDUCTION
+            if not self.stays_in_row(group, node):
+                return Reason.OTHER_DOMAIN
             return self.row_chain(group, space, axes)
         if group.space == space and out != space:  # its result is broadcast back over the rows
             if split:
                 return Reason.FEW_ROWS
+            if not self.stays_in_row(group, node):
+                return Reason.OTHER_DOMAIN
             reason = self.row_chain(group, space, axes)
             if reason in FUSED:
                 group.reduced = axes
@@ -352,6 +356,32 @@ class Partition:
             group.space, group.reduced, group.split = space, axes, split
             return Reason.EPILOGUE_OF_REDUCTION
         return Reason.OTHER_DOMAIN
+
+    def stays_in_row(self, group: Group, node: Node) -> bool:
+        """Is the reduction's result used in the row that it is the result of?
+
+        False where it is spread along another axis, as the result of a matrix times a vector is
+        by the next product.  A use that is none of the moves looked at here counts as True, and
+        shows when the loops are built."""
+        axes = node.primitive.axes(node.params)
+        kept = tuple(a for a in range(len(group.space)) if a not in axes)
+        # a value with the axis of the space that each of its axes runs along (None: of length 1)
+        stack: list[tuple[Var, tuple[int | None, ...]]] = [(node.outputs[0], kept)]
+        seen: set[Var] = set()
+        while stack:
+            value, places = stack.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            if value.aval.shape == group.space and any(
+                p is not None and p != a and group.space[a] != 1 for a, p in enumerate(places)
+            ):
+                return False
+            for user in self.users.get(value, []):
+                moved = places_after(user, places) if group in self.homes.get(user, []) else None
+                if moved is not None:
+                    stack.append((user.outputs[0], moved))
+        return True
 
     def row_chain(self, group: Group, space: Shape, axes: tuple[int, ...]) -> Reason:
         itemsize = max(v.aval.itemsize for v in group.outputs)
@@ -544,6 +574,27 @@ class Partition:
                 stack.append((current, True))
                 stack += [(s, False) for s in self.sources(current) if id(s) not in done]
         return ordered
+
+
+def places_after(node: Node, places: tuple[int | None, ...]) -> tuple[int | None, ...] | None:
+    """Where the axes of an operand, at `places`, are in the node's result; None if not clear."""
+    out = node.outputs[0].aval.shape
+    if node.primitive.pointwise:
+        return places if len(places) == len(out) else None
+    if isinstance(node.primitive, BroadcastInDim):
+        spread: list[int | None] = [None] * len(out)
+        for place, d in zip(places, node.params["broadcast_dimensions"], strict=True):
+            spread[d] = place
+        return tuple(spread)
+    if isinstance(node.primitive, Transpose):
+        return tuple(places[d] for d in node.params["permutation"])
+    if isinstance(node.primitive, Reshape):
+        shape = node.inputs[0].aval.shape
+        if _squeeze(shape) != _squeeze(out):
+            return None
+        long = iter([p for p, n in zip(places, shape, strict=True) if n != 1])
+        return tuple(None if n == 1 else next(long) for n in out)
+    return None
 
 
 def _squeeze(shape: Shape) -> Shape:
