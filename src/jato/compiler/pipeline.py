@@ -29,6 +29,7 @@ from jato.compiler.kernels.host import plan_opaque
 from jato.compiler.kernels.register_loop import register_loop
 from jato.compiler.kernels.scan import plan_scan
 from jato.compiler.kernels.scatter import plan_scatter
+from jato.compiler.loops.elementwise import SHORT_AXIS
 from jato.compiler.loops.generalize import generalize
 from jato.compiler.loops.lower import UnplacedReduction
 from jato.compiler.loops.nest import LoopNest
@@ -75,9 +76,7 @@ def compile_graph(graph: Graph, donated: Sequence[int] = ()) -> Program:
     clock.lap("schedule")
     nests = [n for n in context.nests() if n.grid > 0]
     _observe_kernels("schedule", [nest.kernel for nest in nests])
-    counts = frozenset(
-        reduced_size(node) for node in graph.nodes if isinstance(node.primitive, Reduction)
-    )
+    counts = _counts(graph)
     patterns = [generalize(nest.kernel, counts) for nest in nests]
     _observe_kernels("generalize", [kernel for kernel, _ in patterns])
     clock.lap("generalize")
@@ -189,6 +188,16 @@ def _passed(name: str, graph: Graph) -> Graph:
 def _observe_groups(steps: Sequence[Group | Node]) -> None:
     if observe.heard():
         observe.stage("fusion", steps)
+
+
+def _counts(graph: Graph) -> frozenset[int]:
+    """Numbers that a program may compute with and that depend on shapes: how many elements
+    reductions reduce, lengths of axes (short ones are left out: constants may equal them)."""
+    found = {reduced_size(n) for n in graph.nodes if isinstance(n.primitive, Reduction)}
+    for node in graph.nodes:
+        for v in node.outputs:
+            found.update(n for n in v.aval.shape if n >= SHORT_AXIS)
+    return frozenset(found)
 
 
 def _observe_kernels(name: str, kernels: Sequence[Kernel]) -> None:

@@ -12,9 +12,12 @@ Constants that choose instructions stay: 0 and 1 and -1 anywhere, and 2 as a fac
 numbers lie two by two).  Each place gets a parameter of its own, even where values coincide: a
 square image and an oblong one must not differ.
 
-`counts` are the numbers of elements that the program's reductions reduce: a mean divides by one, a
-variance perhaps by one less.  (Division by a power of two was made a multiplication before, which
-is exact, and becomes a division again.)
+`counts` are lengths of axes and the numbers of elements that the program's reductions reduce: a
+mean divides by one, a variance or a linspace by one less.  (Division by a power of two was made a
+multiplication before, which is exact, and becomes a division again.)
+
+Integers of type i32 become parameters too where they are added or compared: an index from the end
+is made by adding the length.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ from jato.loopir.grammar import Combine, Expr, For, If, Kernel, Loop, Reduce, St
 _KEPT = (0, 1, -1)
 # i64 operands of these opcodes are numbers of iterations or distances, never instructions' fields
 _VALUES_STAY = frozenset({"shl", "shr_logical", "shr_arithmetic"})
+# where an i32 may be a parameter at no cost
+_ADDED = frozenset("add sub min max eq ne lt le gt ge select".split())
 
 
 def generalize(
@@ -101,6 +106,8 @@ class _Rewriter:
 
     def operand(self, user: Expr, a: Expr, position: int) -> Expr:
         if not _is_constant(a):
+            if a.op == "const" and self.is_length(user, a):
+                return self.node("convert", (self.parameter(int(a.attr)),), a.dtype, None)
             return self.done[a]
         value = a.attr
         keep = value in _KEPT or user.op in _VALUES_STAY
@@ -109,6 +116,12 @@ class _Rewriter:
         if user.op == "select" and position == 0:
             keep = True
         return self.leaf(a) if keep else self.parameter(value)
+
+    def is_length(self, user: Expr, constant: Expr) -> bool:
+        """May the constant be the length of an axis, or an index from its end?"""
+        if constant.dtype == "i32":
+            return user.op in _ADDED and abs(constant.attr) > 2
+        return constant.dtype in ("f32", "f64") and constant.attr in self.divisors
 
     def leaf(self, x: Expr) -> Expr:
         if x.op == "const" or x.op == "var":

@@ -196,7 +196,7 @@ class Lowering:
         return total
 
     def unravel(self, position: Expr, shape: tuple[int, ...]) -> Index:
-        """The index at a row-major position."""
+        """The index at a row-major position, which must be within the shape."""
         b = self.b
         index: list[Expr] = []
         stride = 1
@@ -209,7 +209,8 @@ class Lowering:
                 index.append(b.index(0))
                 continue
             i = b.div(position, b.index(step)) if step != 1 else position
-            index.append(b.rem(i, b.index(n)))
+            first = step * n == stride  # nothing is left over for axes before it
+            index.append(i if first else b.rem(i, b.index(n)))
         return tuple(index)
 
 
