@@ -13,7 +13,8 @@
     sorting          sort, argsort, top_k                   searching       where, nonzero
     locating         searchsorted, interp                   contractions    dot, matmul
     einstein_sums    einsum                                 convolution     convolve, correlate
-    linalg           norm, multi_dot                        statistics      quantile, cov
+    linalg           solve, svd, norm                       statistics      quantile, cov
+    fft              fft, rfft, fftfreq
     histograms       bincount, histogram                    differences     diff, gradient
     sets             unique, isin                           polynomial      polyval, roots
     index_tricks     tril_indices, delete, insert           integers        gcd, packbits
@@ -27,6 +28,7 @@ from __future__ import annotations
 
 import numpy as _numpy
 
+from jato.numpy import fft as fft
 from jato.numpy import linalg as linalg
 from jato.core.array import Array as ndarray
 from jato.numpy.closeness import (
@@ -616,6 +618,7 @@ __all__ = [
     "extract",
     "eye",
     "fabs",
+    "fft",
     "fill_diagonal",
     "finfo",
     "flatnonzero",

@@ -1,4 +1,4 @@
-"""BLAS for the native runtime: function pointers out of SciPy, handed over when first needed.
+"""BLAS and LAPACK for the native runtime: function pointers out of SciPy, handed over when first needed.
 
 `scipy.linalg.cython_blas` publishes the addresses of a Fortran BLAS as capsules.  SciPy's OpenBLAS
 also has `openblas_set_num_threads_local`, with which the runtime keeps BLAS on one thread while it
@@ -16,8 +16,13 @@ from jato import _native
 from jato.base.lazy import LazyModule
 
 cython_blas: Any = LazyModule("scipy.linalg.cython_blas")
+cython_lapack: Any = LazyModule("scipy.linalg.cython_lapack")
 
 _ROUTINES = ("sgemm", "dgemm", "cgemm", "zgemm", "sgemv", "dgemv", "cgemv", "zgemv")
+_BLAS_OF_LAPACK = tuple(t + name for name in ("trsm", "trsv") for t in "sdcz")
+_LAPACK = tuple(t + name for name in ("potrf", "getrf") for t in "sdcz")
+# routines of the native library that call LAPACK
+LAPACK_USERS = frozenset(("cholesky", "lu", "lu_solve", "triangular_solve"))
 _LOCAL_THREADS = ("scipy_openblas_set_num_threads_local", "openblas_set_num_threads_local")
 
 
@@ -29,6 +34,15 @@ def load() -> None:
     control = _thread_control()
     if control:
         _native.set_library_symbol("openblas_set_num_threads_local", control)
+
+
+@functools.lru_cache(maxsize=1)
+def load_lapack() -> None:
+    """Gives the runtime its LAPACK, and BLAS with it; later calls do nothing."""
+    load()
+    for module, names in ((cython_blas, _BLAS_OF_LAPACK), (cython_lapack, _LAPACK)):
+        for name in names:
+            _native.set_library_symbol(name, _capsule_address(module.__pyx_capi__[name]))
 
 
 def _capsule_address(capsule: Any) -> int:

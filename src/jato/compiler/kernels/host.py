@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from jato.compiler.kernels import blas
 from jato.compiler.plan import Host, Library, PlanContext
 from jato.core.graph import Node
 
@@ -17,7 +18,9 @@ def plan_opaque(context: PlanContext, node: Node) -> None:
     operands = [context.in_memory(a) for a in node.inputs]
     if native is not None:
         name, params = native
-        work = 10.0 * sum(v.aval.size for v in node.outputs)
+        if name in blas.LAPACK_USERS:
+            blas.load_lapack()
+        work = node.primitive.library_cost(node)
         context.steps.append(Library(name, operands, list(node.outputs), list(params), work))
         return
     context.steps.append(Host(_Call(node), operands, list(node.outputs)))

@@ -1,0 +1,417 @@
+// Loops for small matrices, calls of LAPACK for large ones, batches over the thread pool.
+//
+// A row-major matrix is its transpose to Fortran.  A Cholesky factor and triangular systems need no copy for that:
+// the sides and triangles change places.  Only the LU factorization, whose pivots are rows, works on a transposed
+// copy.
+#include "lapack.h"
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <string>
+#include <type_traits>
+
+#include "dtype.h"
+#include "errors.h"
+#include "threadpool.h"
+
+namespace jato {
+namespace {
+
+// Matrices up to this size are quicker with the loops here than with a call of LAPACK.
+constexpr int64_t kSmall = 32;
+// Multiply-adds worth a thread.
+constexpr double kGrainWork = 16 * 1024;
+
+template <class T>
+constexpr bool is_complex = !std::is_floating_point_v<T>;
+
+template <class T>
+T conjugate(T x) {
+  if constexpr (is_complex<T>) {
+    return std::conj(x);
+  } else {
+    return x;
+  }
+}
+
+// What LAPACK compares when it looks for a pivot.
+template <class T>
+auto magnitude(T x) {
+  if constexpr (is_complex<T>) {
+    return std::abs(x.real()) + std::abs(x.imag());
+  } else {
+    return std::abs(x);
+  }
+}
+
+// Products without the checks for infinities that operator* of std::complex makes.
+template <class T>
+T product(T x, T y) {
+  if constexpr (is_complex<T>) {
+    return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
+  } else {
+    return x * y;
+  }
+}
+
+template <class T>
+constexpr char kLetter = std::is_same_v<T, float>                 ? 's'
+                         : std::is_same_v<T, double>              ? 'd'
+                         : std::is_same_v<T, std::complex<float>> ? 'c'
+                                                                  : 'z';
+
+using Potrf = void (*)(const char* uplo, const int* n, void* a, const int* lda, int* info);
+using Getrf = void (*)(const int* m, const int* n, void* a, const int* lda, int* pivots, int* info);
+using Trsm = void (*)(const char* side, const char* uplo, const char* trans, const char* diag, const int* m,
+                      const int* n, const void* alpha, const void* a, const int* lda, void* b, const int* ldb);
+using Trsv = void (*)(const char* uplo, const char* trans, const char* diag, const int* n, const void* a,
+                      const int* lda, void* x, const int* incx);
+
+template <class T, class F>
+F routine(const char* name) {
+  const std::string full = std::string(1, kLetter<T>) + name;
+  return reinterpret_cast<F>(library_symbol(full));
+}
+
+template <class F>
+void with_type(int64_t code, F f) {
+  switch (static_cast<DType>(code)) {
+    case DType::Float32:
+      return f(float{});
+    case DType::Float64:
+      return f(double{});
+    case DType::Complex64:
+      return f(std::complex<float>{});
+    case DType::Complex128:
+      return f(std::complex<double>{});
+    default:
+      throw Error(ErrorKind::Value,
+                  "linear algebra: expected float32, float64, complex64 or complex128, got dtype code " +
+                      std::to_string(code));
+  }
+}
+
+// f(i) for each matrix of a batch.  `by_lapack`: f calls it, so it is kept to one thread where f runs on several.
+template <class F>
+void for_each_matrix(int64_t batch, double work, bool by_lapack, const volatile int32_t* cancel, F f) {
+  const auto stopped = [&] { return __atomic_load_n(cancel, __ATOMIC_RELAXED) != 0; };
+  std::optional<SingleThreadedBlas> single;
+  if (by_lapack && (batch > 1 || num_threads() == 1)) single.emplace();
+  if (batch <= 1 || (by_lapack && !SingleThreadedBlas::possible())) {
+    for (int64_t i = 0; i < batch && !stopped(); ++i) f(i);
+    return;
+  }
+  const int64_t grain = std::max<int64_t>(1, static_cast<int64_t>(kGrainWork / std::max(work, 1.0)));
+  parallel_for(batch, grain, [&](int64_t begin, int64_t end, int) {
+    if (by_lapack) SingleThreadedBlas::limit_worker();
+    for (int64_t i = begin; i < end && !stopped(); ++i) f(i);
+  });
+}
+
+// to[j, i] = from[i, j] for from of m x n.
+template <class T>
+void transpose_into(T* to, const T* from, int64_t m, int64_t n) {
+  constexpr int64_t kTile = 16;
+  const auto rows = [&](int64_t begin, int64_t end) {
+    for (int64_t i0 = begin; i0 < end; i0 += kTile) {
+      const int64_t i1 = std::min(i0 + kTile, end);
+      for (int64_t j0 = 0; j0 < n; j0 += kTile) {
+        const int64_t j1 = std::min(j0 + kTile, n);
+        for (int64_t j = j0; j < j1; ++j) {
+          for (int64_t i = i0; i < i1; ++i) to[j * m + i] = from[i * n + j];
+        }
+      }
+    }
+  };
+  if (m * n < 128 * 1024) return rows(0, m);
+  parallel_for(m, 4 * kTile, [&](int64_t begin, int64_t end, int) { rows(begin, end); });
+}
+
+// ---- cholesky
+
+template <class T>
+bool factor_cholesky(T* a, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    T* const row = a + i * n;
+    for (int64_t j = 0; j <= i; ++j) {
+      const T* const other = a + j * n;
+      T sum = row[j];
+      for (int64_t k = 0; k < j; ++k) sum -= product(row[k], conjugate(other[k]));
+      if (j < i) {
+        row[j] = sum / std::real(other[j]);
+      } else {
+        const auto pivot = std::real(sum);
+        if (!(pivot > 0)) return false;
+        row[i] = std::sqrt(pivot);
+      }
+    }
+  }
+  return true;
+}
+
+template <class T>
+void cholesky(T* out, const T* a, int64_t n, Potrf potrf) {
+  std::memcpy(out, a, static_cast<size_t>(n * n) * sizeof(T));
+  bool found;
+  if (potrf) {
+    int info = 0;
+    const int size = static_cast<int>(n);
+    potrf("U", &size, out, &size, &info);
+    found = info == 0;
+  } else {
+    found = factor_cholesky(out, n);
+  }
+  const T nan = std::numeric_limits<decltype(std::real(T{}))>::quiet_NaN();
+  for (int64_t i = 0; i < n; ++i) {
+    if (!found) std::fill(out + i * n, out + i * n + i + 1, nan);
+    std::fill(out + i * n + i + 1, out + (i + 1) * n, T{});
+  }
+}
+
+// ---- lu
+
+template <class T>
+void factor_lu(T* a, int32_t* pivots, int64_t m, int64_t n) {
+  for (int64_t k = 0; k < std::min(m, n); ++k) {
+    int64_t best = k;
+    auto size = magnitude(a[k * n + k]);
+    for (int64_t i = k + 1; i < m; ++i) {
+      const auto here = magnitude(a[i * n + k]);
+      if (here > size) {
+        size = here;
+        best = i;
+      }
+    }
+    pivots[k] = static_cast<int32_t>(best);
+    T* const top = a + k * n;
+    if (best != k) std::swap_ranges(top, top + n, a + best * n);
+    if (top[k] == T{}) continue;
+    const T inverse = T(1) / top[k];
+    for (int64_t i = k + 1; i < m; ++i) {
+      T* const row = a + i * n;
+      // LAPACK multiplies by the reciprocal too, unless it overflows
+      const T factor = std::isfinite(magnitude(inverse)) ? product(row[k], inverse) : row[k] / top[k];
+      row[k] = factor;
+      for (int64_t j = k + 1; j < n; ++j) row[j] -= product(factor, top[j]);
+    }
+  }
+}
+
+template <class T>
+void lu(T* out, int32_t* pivots, int32_t* permutation, const T* a, int64_t m, int64_t n, Getrf getrf) {
+  if (getrf) {
+    T* const columns = static_cast<T*>(thread_scratch(static_cast<size_t>(m * n) * sizeof(T)));
+    transpose_into(columns, a, m, n);
+    const int rows = static_cast<int>(m), width = static_cast<int>(n);
+    int info = 0;
+    getrf(&rows, &width, columns, &rows, pivots, &info);
+    for (int64_t k = 0; k < std::min(m, n); ++k) --pivots[k];
+    transpose_into(out, columns, n, m);
+  } else {
+    std::memcpy(out, a, static_cast<size_t>(m * n) * sizeof(T));
+    factor_lu(out, pivots, m, n);
+  }
+  for (int64_t i = 0; i < m; ++i) permutation[i] = static_cast<int32_t>(i);
+  for (int64_t k = 0; k < std::min(m, n); ++k) std::swap(permutation[k], permutation[pivots[k]]);
+}
+
+// ---- triangular systems
+
+// op(A) X = B or X op(A) = B for an n x n matrix A and an X of rows x columns, in place of B.
+template <class T>
+struct Triangular {
+  const T* a;
+  int64_t n;
+  bool left, lower;
+  char operation;  // N or T
+  bool unit;
+};
+
+template <class T>
+void solve_by_loops(const Triangular<T>& s, T* b, int64_t rows, int64_t columns) {
+  const auto element = [&](int64_t i, int64_t k) {
+    return s.operation == 'N' ? s.a[i * s.n + k] : s.a[k * s.n + i];
+  };
+  const bool lower = s.lower == (s.operation == 'N');  // of op(A)
+  if (s.left) {
+    for (int64_t step = 0; step < rows; ++step) {
+      const int64_t i = lower ? step : rows - 1 - step;
+      T* const row = b + i * columns;
+      const int64_t begin = lower ? 0 : i + 1, end = lower ? i : rows;
+      if (columns == 1) {
+        T sum = row[0];
+        for (int64_t k = begin; k < end; ++k) sum -= product(element(i, k), b[k]);
+        row[0] = s.unit ? sum : sum / element(i, i);
+        continue;
+      }
+      for (int64_t k = begin; k < end; ++k) {
+        const T factor = element(i, k);
+        const T* const done = b + k * columns;
+        for (int64_t j = 0; j < columns; ++j) row[j] -= product(factor, done[j]);
+      }
+      if (s.unit) continue;
+      const T pivot = element(i, i);
+      for (int64_t j = 0; j < columns; ++j) row[j] /= pivot;
+    }
+    return;
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    T* const row = b + r * columns;
+    for (int64_t step = 0; step < columns; ++step) {
+      const int64_t j = lower ? columns - 1 - step : step;
+      const int64_t begin = lower ? j + 1 : 0, end = lower ? columns : j;
+      T sum = row[j];
+      for (int64_t k = begin; k < end; ++k) sum -= product(row[k], element(k, j));
+      row[j] = s.unit ? sum : sum / element(j, j);
+    }
+  }
+}
+
+template <class T>
+void solve_triangular(const Triangular<T>& s, T* b, int64_t rows, int64_t columns, Trsm trsm, Trsv trsv) {
+  if (!trsm) return solve_by_loops(s, b, rows, columns);
+  const char* const triangle = s.lower ? "U" : "L";
+  const char* const diagonal = s.unit ? "U" : "N";
+  const int size = static_cast<int>(s.n);
+  if (s.left && columns == 1) {
+    const int one = 1;
+    trsv(triangle, s.operation == 'N' ? "T" : "N", diagonal, &size, s.a, &size, b, &one);
+    return;
+  }
+  const T one = 1;
+  const int m = static_cast<int>(columns), n = static_cast<int>(rows);
+  trsm(s.left ? "R" : "L", triangle, &s.operation, diagonal, &m, &n, &one, s.a, &size, b, &m);
+}
+
+template <class T>
+void swap_rows(T* b, const int32_t* pivots, int64_t n, int64_t columns, bool backwards) {
+  for (int64_t step = 0; step < n; ++step) {
+    const int64_t k = backwards ? n - 1 - step : step;
+    if (pivots[k] != k) std::swap_ranges(b + k * columns, b + (k + 1) * columns, b + pivots[k] * columns);
+  }
+}
+
+template <class T>
+void conjugate_all(T* x, int64_t count) {
+  if constexpr (is_complex<T>) {
+    for (int64_t i = 0; i < count; ++i) x[i] = std::conj(x[i]);
+  }
+}
+
+bool is_small(int64_t n, int64_t columns) { return n <= kSmall && n * columns <= kSmall * kSmall; }
+
+void check_range(const char* name, const char* what, int64_t value, int64_t lowest, int64_t highest) {
+  if (value >= lowest && value <= highest) return;
+  throw Error(ErrorKind::Value, std::string(name) + ": expected " + what + " between " +
+                                    std::to_string(lowest) + " and " + std::to_string(highest) + ", got " +
+                                    std::to_string(value));
+}
+
+void check_sizes(const char* name, const int64_t* params, int count) {
+  with_type(params[0], [](auto) {});
+  check_range(name, "a batch", params[1], 0, std::numeric_limits<int64_t>::max());
+  for (int i = 0; i < count; ++i)
+    check_range(name, "an extent", params[2 + i], 0, std::numeric_limits<int32_t>::max());
+}
+
+}  // namespace
+
+void run_cholesky(void* const* buffers, const int64_t* params, Context& context) {
+  with_type(params[0], [&](auto zero) {
+    using T = decltype(zero);
+    const int64_t batch = params[1], n = params[2];
+    const auto potrf = n > kSmall ? routine<T, Potrf>("potrf") : nullptr;
+    const double work = static_cast<double>(n * n) * static_cast<double>(n) / 6;
+    for_each_matrix(batch, work, potrf, context.cancel, [&](int64_t i) {
+      cholesky(static_cast<T*>(buffers[1]) + i * n * n, static_cast<const T*>(buffers[0]) + i * n * n, n, potrf);
+    });
+  });
+}
+
+void check_cholesky(const int64_t* params) { check_sizes("cholesky", params, 1); }
+
+void run_lu(void* const* buffers, const int64_t* params, Context& context) {
+  with_type(params[0], [&](auto zero) {
+    using T = decltype(zero);
+    const int64_t batch = params[1], m = params[2], n = params[3], k = std::min(m, n);
+    const auto getrf = is_small(m, n) && k <= kSmall ? nullptr : routine<T, Getrf>("getrf");
+    const double work = static_cast<double>(m * n) * static_cast<double>(k) / 3;
+    for_each_matrix(batch, work, k > 0 && getrf, context.cancel, [&](int64_t i) {
+      lu(static_cast<T*>(buffers[1]) + i * m * n, static_cast<int32_t*>(buffers[2]) + i * k,
+         static_cast<int32_t*>(buffers[3]) + i * m, static_cast<const T*>(buffers[0]) + i * m * n, m, n,
+         k > 0 ? getrf : nullptr);
+    });
+  });
+}
+
+void check_lu(const int64_t* params) { check_sizes("lu", params, 2); }
+
+void run_lu_solve(void* const* buffers, const int64_t* params, Context& context) {
+  with_type(params[0], [&](auto zero) {
+    using T = decltype(zero);
+    const int64_t batch = params[1], n = params[2], columns = params[3], operation = params[4];
+    if (n * columns == 0) return;
+    const bool small = is_small(n, columns);
+    const auto trsm = small ? nullptr : routine<T, Trsm>("trsm");
+    const auto trsv = small ? nullptr : routine<T, Trsv>("trsv");
+    // conj(A)^T X = B  is  A^T conj(X) = conj(B): trsv knows no conjugation without a transpose
+    const bool conjugated = operation == 2 && is_complex<T>;
+    for_each_matrix(batch, static_cast<double>(n * n * columns), trsm, context.cancel, [&](int64_t i) {
+      const T* const factors = static_cast<const T*>(buffers[1]) + i * n * n;
+      const int32_t* const pivots = static_cast<const int32_t*>(buffers[2]) + i * n;
+      T* const x = static_cast<T*>(buffers[4]) + i * n * columns;
+      std::memcpy(x, static_cast<const T*>(buffers[3]) + i * n * columns,
+                  static_cast<size_t>(n * columns) * sizeof(T));
+      const auto solve = [&](bool lower, char op) {
+        solve_triangular<T>({factors, n, true, lower, op, lower}, x, n, columns, trsm, trsv);
+      };
+      if (operation == 0) {
+        swap_rows(x, pivots, n, columns, false);
+        solve(true, 'N');
+        solve(false, 'N');
+        return;
+      }
+      if (conjugated) conjugate_all(x, n * columns);
+      solve(false, 'T');
+      solve(true, 'T');
+      swap_rows(x, pivots, n, columns, true);
+      if (conjugated) conjugate_all(x, n * columns);
+    });
+  });
+}
+
+void check_lu_solve(const int64_t* params) {
+  check_sizes("lu_solve", params, 2);
+  check_range("lu_solve", "an operation", params[4], 0, 2);
+}
+
+void run_triangular_solve(void* const* buffers, const int64_t* params, Context& context) {
+  with_type(params[0], [&](auto zero) {
+    using T = decltype(zero);
+    const int64_t batch = params[1], rows = params[2], columns = params[3];
+    const bool left = params[4] != 0, transpose = params[6] != 0, conjugated = is_complex<T> && params[7] != 0;
+    const int64_t n = left ? rows : columns, size = rows * columns;
+    if (size == 0) return;
+    const bool small = is_small(n, left ? columns : rows);
+    const auto trsm = small ? nullptr : routine<T, Trsm>("trsm");
+    const auto trsv = small ? nullptr : routine<T, Trsv>("trsv");
+    for_each_matrix(batch, static_cast<double>(size * n) / 2, trsm, context.cancel, [&](int64_t i) {
+      const T* const a = static_cast<const T*>(buffers[0]) + i * n * n;
+      T* const x = static_cast<T*>(buffers[2]) + i * size;
+      std::memcpy(x, static_cast<const T*>(buffers[1]) + i * size, static_cast<size_t>(size) * sizeof(T));
+      // conj(A) X = B  is  A conj(X) = conj(B)
+      if (conjugated) conjugate_all(x, size);
+      solve_triangular<T>({a, n, left, params[5] != 0, transpose ? 'T' : 'N', params[8] != 0}, x, rows, columns,
+                          trsm, trsv);
+      if (conjugated) conjugate_all(x, size);
+    });
+  });
+}
+
+void check_triangular_solve(const int64_t* params) { check_sizes("triangular_solve", params, 2); }
+
+}  // namespace jato
