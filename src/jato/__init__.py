@@ -43,6 +43,9 @@ from jato.control.custom_jvp import custom_jvp as custom_jvp
 from jato.control.custom_vjp import custom_gradient as custom_gradient
 from jato.control.custom_vjp import custom_vjp as custom_vjp
 from jato.core.array import Array as Array
+from jato.core.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
+from jato.core.named_scope import named_call as named_call
+from jato.core.named_scope import named_scope as named_scope
 from jato.core.placement import Device as Device
 from jato.core.trace import Tracer as _Tracer
 from jato.jit.api import (
@@ -59,6 +62,7 @@ from jato.jit.waiting import block_until_ready as block_until_ready
 from jato.jit.waiting import effects_barrier as effects_barrier
 from jato.ops.callback import pure_callback as pure_callback
 from jato import debug as debug
+from jato import profiler as profiler
 from jato import flatten_util as flatten_util
 from jato import lax as lax
 from jato import numpy as numpy

@@ -21,6 +21,11 @@ class Frame:
 
     code: CodeType
     offset: int
+    scope: str = ""  # names of the scopes around it
+
+    def within(self, scope: str) -> Frame:
+        """The same place in a scope; a place keeps the scope it has."""
+        return self if self.scope else Frame(self.code, self.offset, scope)
 
     @property
     def file(self) -> str:
@@ -39,7 +44,8 @@ class Frame:
         return self.code.co_firstlineno
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line} ({self.function})"
+        scope = f" in {self.scope}" if self.scope else ""
+        return f"{self.file}:{self.line} ({self.function}){scope}"
 
 
 def _per_instruction(code: CodeType) -> list[tuple[int, int, int | None]]:

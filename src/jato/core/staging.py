@@ -14,6 +14,7 @@ import numpy as np
 from jato.base import dtypes
 from jato.base.frames import Frame, user_frame
 from jato.core.graph import Atom, Graph, Literal, Node, Var
+from jato.core.leaks import check_leaks
 from jato.core.primitive import Primitive
 from jato.core.trace import STATE, Trace, Tracer, check_not_leaked, current_trace, set_trace
 from jato.core.types import ArrayType, type_of
@@ -83,6 +84,8 @@ class GraphTrace(Trace):
         ]
         out = primitive.type_rule(*[a.aval for a in atoms], **params)
         frame = STATE.frame or user_frame()
+        if STATE.scope and frame is not None:
+            frame = frame.within(STATE.scope)
         if primitive.multiple_results:
             outs = [Var(t) for t in out]
             self.nodes.append(Node(primitive, atoms, outs, params, frame))
@@ -102,7 +105,8 @@ def trace_to_graph(
     """Records `fun`, a function of flat values that returns a list of flat values.
 
     Captured arrays, and tracers of outer traces, become `consts`.  Raises UnexpectedTracerError
-    when the function uses a tracer that is no longer valid.
+    when the function uses a tracer that is no longer valid, and, under `checking_leaks`, when one of
+    its own outlives it.
     """
     trace = GraphTrace(current_trace(), name, what)
     names = argument_names or [""] * len(avals)
@@ -116,7 +120,7 @@ def trace_to_graph(
             outputs = [trace.atom(x) for x in outs]
     finally:
         trace.valid = False
-    return Graph(
+    graph = Graph(
         [t.variable for t in tracers],
         trace.nodes,
         outputs,
@@ -124,6 +128,9 @@ def trace_to_graph(
         [value for value, _ in trace.constants.values()],
         name,
     )
+    del tracers, outs
+    check_leaks(trace)
+    return graph
 
 
 def abstract_value(x: Any) -> Any:

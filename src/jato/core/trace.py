@@ -36,6 +36,8 @@ class _ThreadState(threading.local):
         self.axis_sizes: dict[Any, int] = {}
         # the place in the user's code that derivative rules work for; None: look at the stack
         self.frame: Any = None
+        # names of the scopes around the code that runs ("encoder/attention")
+        self.scope: str = ""
 
 
 STATE = _ThreadState()
@@ -86,7 +88,13 @@ def is_active(trace: Trace) -> bool:
 
 
 def check_not_leaked(tracer: Tracer) -> None:
-    if not tracer.owner.valid or not is_active(tracer.owner):
+    if tracer.owner.valid and not is_active(tracer.owner):
+        raise UnexpectedTracerError(
+            f"a tracer of type {tracer.aval} made by {tracer.owner.describe()} was used outside of "
+            "it, in a callback, another thread or an eager computation. Pass the value as an "
+            f"argument instead of capturing it. {tracer.origin()}"
+        )
+    if not tracer.owner.valid:
         raise UnexpectedTracerError(
             f"a tracer of type {tracer.aval} made by {tracer.owner.describe()} was used after "
             "that had finished. It was probably stored in a global, an attribute or a closure; "

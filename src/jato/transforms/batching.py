@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from jato import _native
 from jato.base.caches import weakly_cached
 from jato.core.graph import Graph, constants_to_inputs, evaluate
+from jato.core.leaks import check_leaks
 from jato.core.primitive import AxisData, Primitive
 from jato.core.staging import trace_to_graph
 from jato.core.trace import STATE, Trace, Tracer, current_trace, set_trace
@@ -125,6 +126,8 @@ def batch_flat(
         pairs = [trace.split(x) for x in outs]
     finally:
         trace.valid = False
+    del outs
+    check_leaks(trace)
     return [v for v, _ in pairs], [d for _, d in pairs]
 
 
