@@ -30,8 +30,7 @@ def data(*shape, dtype="float32"):
         (lambda x: x.max(1), [(3, 50_000)], ["split", "join"]),
         (lambda x: jnp.cumsum(x, 0), [(30, 40)], ["cumsum"]),
         (lambda x: jnp.cumsum(x), [(100_000,)], ["cumsum"] * 3),
-        (lambda x: x / x.sum(1, keepdims=True), [(40, 50)], ["rows"]),
-        (lambda x: (x.sum(1), x * 2), [(40, 50)], ["rows"]),
+        (lambda x: x - x.sum(1, keepdims=True), [(40, 50)], ["rows"]),
     ],
 )  # fmt: skip
 def test_forms(function, shapes, forms):
