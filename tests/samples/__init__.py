@@ -7,6 +7,7 @@ lists the rules that a primitive lacks on purpose, each with the reason.
 from __future__ import annotations
 
 from samples import (
+    callbacks,
     contract,
     elementwise,
     indexing,
@@ -17,7 +18,7 @@ from samples import (
     window,
 )
 
-FAMILIES = [structural, elementwise, reduce, scans, indexing, contract, window, random_bits]
+FAMILIES = [structural, elementwise, reduce, scans, indexing, contract, window, random_bits, callbacks]
 
 SAMPLES = {name: rows for family in FAMILIES for name, rows in family.samples().items()}
 

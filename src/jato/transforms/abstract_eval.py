@@ -16,6 +16,7 @@ from jato.base.signatures import leaf_names
 from jato.core.graph import Graph
 from jato.core.graph_print import format_graph
 from jato.core.staging import abstract_value, trace_to_graph
+from jato.core.trace import STATE
 
 
 class ShapeDtypeStruct:
@@ -185,7 +186,8 @@ def make_jaxpr(
 ) -> Callable[..., Any]:
     """A function that takes the arguments of `fun` and returns its program as a ClosedJaxpr.
 
-    static_argnums: positions of arguments that are passed as they are.  With `return_shape` it
+    static_argnums: positions of arguments that are passed as they are.  axis_env: pairs (name, size)
+    of named axes for collectives.  With `return_shape` it
     returns (jaxpr, shapes of the results).
 
     >>> import jato.numpy as jnp
@@ -208,7 +210,12 @@ def make_jaxpr(
 
         of_dynamic.__name__ = function_name(fun)
         given = tuple(args[i] for i in dynamic)
-        graph, out_tree = traced_with_trees(of_dynamic, given, kwargs, "make_jaxpr")
+        sizes = STATE.axis_sizes
+        STATE.axis_sizes = {**sizes, **dict(axis_env or ())}
+        try:
+            graph, out_tree = traced_with_trees(of_dynamic, given, kwargs, "make_jaxpr")
+        finally:
+            STATE.axis_sizes = sizes
         if return_shape:
             return ClosedJaxpr(graph), out_tree.unflatten([struct_of(a) for a in graph.out_avals])
         return ClosedJaxpr(graph)

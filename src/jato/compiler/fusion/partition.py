@@ -54,6 +54,8 @@ class Group:
     outputs: list[Var] = field(default_factory=list)
     split: bool = False
     cost: float = 0.0
+    # how many of its reductions, one after the other, wait for a node (itself counted)
+    levels: dict[Node, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> Shape:
@@ -182,6 +184,7 @@ class Partition:
 
     def enter(self, group: Group, node: Node) -> None:
         group.nodes.append(node)
+        group.levels[node] = self.levels(group, node)
         # a row's value counts per row, not per element
         share = 1.0
         if group.reduced is not None and not cost.is_big_reduction(node):
@@ -189,8 +192,13 @@ class Partition:
         group.cost += share * (1.0 if cost.is_big_reduction(node) else cost.element_cost(node))
         self.homes.setdefault(node, []).append(group)
 
+    def levels(self, group: Group, node: Node) -> int:
+        below = max((group.levels.get(u, 0) for u in self.users.get(node.outputs[0], [])), default=0)
+        return below + cost.is_big_reduction(node)
+
     def leave(self, group: Group, node: Node) -> None:
         group.nodes.remove(node)
+        del group.levels[node]
         group.cost -= cost.element_cost(node)
         self.homes[node].remove(group)
         if not self.homes[node]:
@@ -328,6 +336,8 @@ class Partition:
         axes = tuple(node.primitive.axes(node.params))
         out: Shape = node.outputs[0].aval.shape
         split = self.few_rows(node)
+        if self.levels(group, node) > cost.MOST_LEVELS:
+            return Reason.TOO_LARGE
         if group.reduced is not None:
             if group.space != space or group.reduced != axes:
                 return Reason.OTHER_AXES
@@ -461,7 +471,7 @@ class Partition:
             for home in self.homes.get(user, [user])
         ]
         if step in self.effect_after:
-            found.append(self.effect_after[step])  # type: ignore[index]
+            found.append(self.effect_after[step])
         return found
 
     def sources(self, step: Group | Node) -> list[Group | Node]:
@@ -469,7 +479,7 @@ class Partition:
         nodes = nodes_of(step)
         found: list[Group | Node] = []
         if step in self.effect_before:
-            found.append(self.effect_before[step])  # type: ignore[index]
+            found.append(self.effect_before[step])
         for node in nodes:
             for a in node.inputs:
                 source = self.producer.get(a) if type(a) is Var else None
@@ -541,6 +551,7 @@ class Partition:
                 first.nodes.append(node)
         first.outputs += [v for v in second.outputs if v not in first.outputs]
         first.cost += second.cost
+        first.levels.update(second.levels)
         if self.latest:
             self.raise_latest(first, max(self.latest[first], self.latest[second]))
         first.nodes.sort(key=self.position.__getitem__)
