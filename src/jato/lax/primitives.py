@@ -153,3 +153,13 @@ from jato.control.scan import (
 from jato.control.while_loop import (
     while_p as while_p,
 )
+from jato.parallel.collective_primitives import (
+    ALL_GATHER as all_gather_p,
+    ALL_TO_ALL as all_to_all_p,
+    AXIS_INDEX as axis_index_p,
+    PMAX as pmax_p,
+    PMIN as pmin_p,
+    PPERMUTE as ppermute_p,
+    PSUM as psum_p,
+    PSUM_SCATTER as reduce_scatter_p,
+)
