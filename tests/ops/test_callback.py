@@ -290,7 +290,7 @@ def test_a_captured_result_of_the_same_device_is_refused_not_waited_for():
     )
     box.append(slow(jnp.float32(1.0)))
     np.asarray(run(jnp.float32(0)))  # what was queued earlier is ready by then
-    first = jato.jit(lambda x: jato.lax.fori_loop(0, 3_000_000, lambda i, c: jnp.cos(c), x))(1.0)
+    first = jato.jit(lambda x: jato.lax.fori_loop(0, 20_000_000, lambda i, c: jnp.cos(c), x))(1.0)
     out = run(first)
     box[0] = slow(jnp.float32(2.0))
     with pytest.raises(RuntimeError, match="waits for a result that the same device computes later"):
