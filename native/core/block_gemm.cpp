@@ -9,23 +9,40 @@ namespace jato {
 namespace {
 
 constexpr int64_t kDepth = 256;     // a panel of B: 256 x 2 vectors = 32 KiB
-constexpr int64_t kRowBlock = 336;  // rows of A that stay in the second-level cache: 336 x 256 floats
+constexpr int64_t kRowBlock = 168;  // rows of A that stay in the second-level cache beside panels of B
 constexpr int64_t kMostColumns = 4096;
 
-// `rows` x k of A as `rows` elements for each k.
+// A block of A in memory of its own.
+//   row-major A    rows keep their order, with a pitch that spreads them over the cache sets
+//   otherwise      the rows of one tile side by side: `rows` elements for each k
 template <class T>
-void pack_rows(const T* a, int64_t a_row, int64_t a_column, int64_t rows, int64_t k, T* packed) {
-  if (a_column == 1) {
-    for (int64_t i = 0; i < rows; ++i) {
-      const T* const row = a + i * a_row;
-      for (int64_t l = 0; l < k; ++l) packed[l * rows + i] = row[l];
+struct PackedRows {
+  T* memory;
+  bool pitched;
+  int64_t pitch;
+
+  TileShape shape(int64_t rows) const {
+    return pitched ? TileShape{pitch, 1, kTileColumns<T>} : TileShape{1, rows, kTileColumns<T>};
+  }
+  // Row i begins a tile; all tiles before it are full.
+  const T* tile(int64_t i, int64_t k) const { return memory + i * (pitched ? pitch : k); }
+
+  void pack(const T* a, int64_t a_row, int64_t a_column, int64_t first, int64_t rows, int64_t k) const {
+    if (pitched) {
+      for (int64_t i = 0; i < rows; ++i) std::copy_n(a + (first + i) * a_row, k, memory + (first + i) * pitch);
+      return;
     }
-    return;
+    a += first * a_row;
+    T* packed = memory + first * k;
+    if (a_row == 1) {
+      for (int64_t l = 0; l < k; ++l) copy_short(a + l * a_column, rows, packed + l * rows);
+      return;
+    }
+    for (int64_t l = 0; l < k; ++l) {
+      for (int64_t i = 0; i < rows; ++i) packed[l * rows + i] = a[l * a_column + i * a_row];
+    }
   }
-  for (int64_t l = 0; l < k; ++l) {
-    for (int64_t i = 0; i < rows; ++i) packed[l * rows + i] = a[l * a_column + i * a_row];
-  }
-}
+};
 
 // Rows of A can be read where they are when they do not fall on the same cache sets and are
 // not read often enough to pay for packing.
@@ -48,10 +65,11 @@ void multiply_block(const BlockProduct<T>& p) {
   const bool in_place = reads_in_place(p);
   const int64_t row_block = std::min(p.m, kRowBlock);
   const int64_t panel_elements = depth * ceil_divide(most_columns, kColumns) * kColumns;
-  const int64_t a_elements = in_place ? 0 : depth * row_block;
+  const int64_t pitch = depth / 16 * 16 + 48;  // an odd number of cache lines and a half
+  const int64_t a_elements = in_place ? 0 : row_block * pitch;
   T* const panels =
       static_cast<T*>(thread_scratch(static_cast<size_t>(panel_elements + a_elements) * sizeof(T)));
-  T* const packed = panels + panel_elements;
+  const PackedRows<T> packed{panels + panel_elements, p.a_column == 1, pitch};
 
   for (int64_t left = 0; left < p.n; left += most_columns) {
     const int64_t columns = std::min(most_columns, p.n - left);
@@ -69,14 +87,14 @@ void multiply_block(const BlockProduct<T>& p) {
         const T* const a = p.a + top * p.a_row + first * p.a_column;
         if (!in_place) {
           for (int64_t i = 0; i < rows; i += step)
-            pack_rows(a + i * p.a_row, p.a_row, p.a_column, std::min(step, rows - i), k, packed + i * k);
+            packed.pack(a, p.a_row, p.a_column, i, std::min(step, rows - i), k);
         }
         for (int64_t j = 0; j < columns; j += kColumns) {
           const int64_t here = std::min<int64_t>(kColumns, columns - j);
           for (int64_t i = 0; i < rows; i += step) {
             const int64_t count = std::min(step, rows - i);
-            const T* const tile_a = in_place ? a + i * p.a_row : packed + i * k;
-            const TileShape shape{in_place ? p.a_row : 1, in_place ? 1 : count, kColumns};
+            const T* const tile_a = in_place ? a + i * p.a_row : packed.tile(i, k);
+            const TileShape shape = in_place ? TileShape{p.a_row, 1, kColumns} : packed.shape(count);
             table.of(count, here)(&run, 1, shape, tile_a, panels + j * k, p.c + (top + i) * p.ldc + left + j,
                                   p.ldc, here, accumulate);
           }

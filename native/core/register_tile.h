@@ -129,6 +129,12 @@ JATO_AVX512 void tile(const Run* runs, int64_t count, const TileShape& shape, co
 #pragma GCC unroll 2
     for (int j = 0; j < Vectors; ++j) sum[i][j] = V::zero();
   }
+  // C arrives while the products are summed
+#pragma GCC unroll 14
+  for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 2
+    for (int j = 0; j < Vectors; ++j) __builtin_prefetch(c + i * ldc + j * V::kLanes, 1, 3);
+  }
   for (int64_t r = 0; r < count; ++r) {
     const T* a = a_start + runs[r].a;
     const T* b = b_start + runs[r].b;
@@ -158,6 +164,13 @@ JATO_AVX512 void tile(const Run* runs, int64_t count, const TileShape& shape, co
   }
 }
 
+// Copies at most kTileRows elements; may write zeros up to a whole vector beyond them.
+template <class T>
+JATO_AVX512 void copy_short(const T* from, int64_t count, T* to) {
+  using V = Vector<T>;
+  for (int64_t i = 0; i < count; i += V::kLanes) V::store(to + i, V::load(from + i, mask_of<T>(count - i)));
+}
+
 inline bool has_avx512() {
   static const bool found = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                             __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
@@ -170,6 +183,11 @@ constexpr TileTable<T> avx512_tiles(std::integer_sequence<int, Rows...>) {
 }
 
 #else
+
+template <class T>
+void copy_short(const T* from, int64_t count, T* to) {
+  std::copy_n(from, count, to);
+}
 
 inline bool has_avx512() { return false; }
 
