@@ -113,7 +113,9 @@ def scale_and_translate(
         )
     method = as_method(method)
     if method is ResizeMethod.NEAREST:
-        raise ValueError("scale_and_translate: the method 'nearest' is not defined here; use resize")
+        raise ValueError(
+            "scale_and_translate: the method 'nearest' is not defined here; use resize"
+        )
     axes = tuple(normalize_axis("scale_and_translate", d, rank) for d in spatial_dims)
     scale, translation = jnp.asarray(scale), jnp.asarray(translation)
     for name, x in (("scale", scale), ("translation", translation)):

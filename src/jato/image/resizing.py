@@ -83,6 +83,8 @@ def _resampled(x: Any, axis: int, how: Window) -> Any:
     before, size, after = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
     weights = how.weights.astype(x.dtype)
     pixels = how.pixels
+    sizes: tuple[int, ...]
+    result: tuple[int, ...]
     if after < SHORT_ROW:
         # the row of pixels and what follows as one axis, taps first
         elements = (pixels.T[:, :, None] * after + np.arange(after)).reshape(count, outputs * after)

@@ -115,7 +115,7 @@ def _i1e_jvp(primals: Any, tangents: Any) -> Any:
 def bessel_i0e(x: Any) -> Any:
     """exp(-|x|) I0(x), the scaled modified Bessel function of order 0 (floats).
 
-    >>> float(bessel_i0e(0.0))
+    >>> round(float(bessel_i0e(0.0)), 4)
     1.0
     """
     (x,) = float_operands("bessel_i0e", x=x)

@@ -50,7 +50,9 @@ def _zeta(x: Any, q: Any) -> Any:
     even = ops.eq(ops.floor(x * 0.5) * 2.0, x)
     pole = ops.select(even | ops.eq(q, full_like(q, 0.0)), infinite, invalid)
     total = ops.select((q <= 0.0) & whole, pole, total)
-    total = ops.select((q <= 0.0) & ops.bitwise_not(whole) & ops.ne(x, ops.floor(x)), invalid, total)
+    total = ops.select(
+        (q <= 0.0) & ops.bitwise_not(whole) & ops.ne(x, ops.floor(x)), invalid, total
+    )
     total = ops.select(ops.eq(x, full_like(x, 1.0)), infinite, total)
     return ops.select((x < 1.0) | ops.ne(x, x) | ops.ne(q, q), invalid, total)
 
@@ -59,7 +61,9 @@ def _zeta(x: Any, q: Any) -> Any:
 def _zeta_jvp(primals: Any, tangents: Any) -> Any:
     # d/dq zeta(x, q) = -x zeta(x + 1, q); in x it is no function of ours
     (x, q), (tx, tq) = primals, tangents
-    unknown = ops.select(ops.eq(tx, full_like(tx, 0.0)), full_like(tx, 0.0), full_like(tx, math.nan))
+    unknown = ops.select(
+        ops.eq(tx, full_like(tx, 0.0)), full_like(tx, 0.0), full_like(tx, math.nan)
+    )
     return _zeta(x, q), -x * _zeta(x + 1.0, q) * tq + unknown
 
 

@@ -23,9 +23,7 @@ def float_operands(function: str, **operands: Any) -> list[Any]:
     ValueError if the shapes do not broadcast.
     """
     typed = [x for x in operands.values() if type(x) not in _PYTHON_NUMBERS]
-    avals = {
-        name: type_of(x) for name, x in operands.items() if type(x) not in _PYTHON_NUMBERS
-    }
+    avals = {name: type_of(x) for name, x in operands.items() if type(x) not in _PYTHON_NUMBERS}
     dtype = next(iter(avals.values())).dtype if typed else dtypes.canonicalize(np.float64)
     for name, aval in avals.items():
         check(

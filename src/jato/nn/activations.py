@@ -172,8 +172,8 @@ def log1mexp(x: Any) -> Any:
     M. Maechler, "Accurately computing log(1 - exp(-|a|))", 2012.
 
     >>> import jato.numpy as jnp
-    >>> log1mexp(jnp.array([jnp.inf]))
-    Array([0.], dtype=float32)
+    >>> log1mexp(jnp.array([0.0, 1000.0])) + 0.0
+    Array([-inf,   0.], dtype=float32)
     """
     return _log1mexp(unary_float("log1mexp", x))
 

@@ -74,9 +74,7 @@ def _allowed(
     return result
 
 
-@public(
-    static=("scale", "is_causal", "local_window_size", "implementation", "return_residual")
-)
+@public(static=("scale", "is_causal", "local_window_size", "implementation", "return_residual"))
 def dot_product_attention(
     query: Any,
     key: Any,
@@ -158,7 +156,9 @@ def dot_product_attention(
     factor = 1 / math.sqrt(features) if scale is None else scale
     scores = scores * np.asarray(factor, working)[()]
     if bias is not None:
-        added = promote_all("dot_product_attention", scores, _by_key_head(_rank_4("bias", bias), heads))
+        added = promote_all(
+            "dot_product_attention", scores, _by_key_head(_rank_4("bias", bias), heads)
+        )
         scores = (added[0] + added[1]).astype(working)
     allowed = _allowed(
         mask, is_causal, local_window_size, t, s, query_seq_lengths, key_value_seq_lengths, heads
@@ -173,7 +173,9 @@ def dot_product_attention(
     encoded = dot_general(weights, value, (((4,), (1,)), ((0, 1), (0, 2))))
     encoded = transpose(encoded, (0, 3, 1, 2, 4))
     if query_seq_lengths is not None:
-        padding = jnp.arange(t)[None, :, None, None, None] >= query_seq_lengths[:, None, None, None, None]
+        padding = (
+            jnp.arange(t)[None, :, None, None, None] >= query_seq_lengths[:, None, None, None, None]
+        )
         encoded = jnp.where(padding, 0, encoded)
     encoded = reshape(encoded, given)
     if not return_residual:

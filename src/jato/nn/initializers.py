@@ -113,7 +113,9 @@ def _size(shape: Sequence[int], axis: int | Sequence[int]) -> int:
     return shape[axis] if isinstance(axis, int) else math.prod(shape[a] for a in axis)
 
 
-def _fans(shape: Sequence[int], in_axis: Any, out_axis: Any, batch_axis: Any) -> tuple[float, float]:
+def _fans(
+    shape: Sequence[int], in_axis: Any, out_axis: Any, batch_axis: Any
+) -> tuple[float, float]:
     """How many inputs an output has, and how many outputs an input."""
     if len(shape) <= 1 and isinstance(in_axis, int) and in_axis == -2:
         raise ValueError(
@@ -237,9 +239,7 @@ xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
 kaiming_uniform, kaiming_normal = he_uniform, he_normal
 
 
-def orthogonal(
-    scale: Any = 1.0, column_axis: int = -1, dtype: Any = None
-) -> Callable[..., Any]:
+def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Callable[..., Any]:
     """An initializer of matrices with orthonormal rows or columns (whichever are fewer), times scale.
 
     column_axis: the axis of the columns; the others together are the rows.

@@ -99,9 +99,7 @@ def logsumexp(
 
 
 @public(static=("axis", "keepdims"))
-def logmeanexp(
-    x: Any, axis: Any = None, where: Any = None, keepdims: bool = False
-) -> Any:
+def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
     """log(mean(exp(x))) along `axis`, without overflow.
 
     >>> import jato.numpy as jnp
@@ -115,7 +113,7 @@ def logmeanexp(
     return total - jnp.log(count)
 
 
-@public(static=("axis",))
+@public(static=("axis", "algorithm"))
 def standardize(
     x: Any,
     axis: Any = -1,
@@ -123,10 +121,12 @@ def standardize(
     variance: Any = None,
     epsilon: Any = 1e-5,
     where: Any = None,
+    *,
+    algorithm: str = "fast",
 ) -> Any:
     """(x - mean) / sqrt(variance + epsilon) along `axis`.
 
-    mean, variance: computed from x unless given.
+    mean, variance: computed from x unless given; algorithm: no effect, the accurate one is taken.
 
     >>> import jato.numpy as jnp
     >>> standardize(jnp.array([1.0, 3.0]), epsilon=0.0)
@@ -141,8 +141,10 @@ def standardize(
     return (x - mean) / jnp.sqrt(variance + epsilon)
 
 
-@public(static=("num_classes", "dtype", "axis"))
-def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
+@public(static=("num_classes", "dtype", "axis", "out_sharding"))
+def one_hot(
+    x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1, out_sharding: Any = None
+) -> Any:
     """Vectors of `num_classes` elements, 1 at the position that x says and 0 elsewhere.
 
     x: integer array; out-of-range values give zeros.  dtype: of the result (default float).

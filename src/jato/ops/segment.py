@@ -102,7 +102,7 @@ def _segments(
 def segment_sum(
     data: Any, segment_ids: Any, num_segments: int | None = None,
     indices_are_sorted: bool = False, unique_indices: bool = False,
-    bucket_size: int | None = None, mode: Any = None,
+    bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
 ) -> Any:  # fmt: skip
     """The sum of the rows of each segment; empty segments give 0.
 
@@ -126,7 +126,7 @@ def segment_sum(
 def segment_prod(
     data: Any, segment_ids: Any, num_segments: int | None = None,
     indices_are_sorted: bool = False, unique_indices: bool = False,
-    bucket_size: int | None = None, mode: Any = None,
+    bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
 ) -> Any:  # fmt: skip
     """The product of the rows of each segment; empty segments give 1.  See segment_sum.
 
@@ -143,7 +143,7 @@ def segment_prod(
 def segment_max(
     data: Any, segment_ids: Any, num_segments: int | None = None,
     indices_are_sorted: bool = False, unique_indices: bool = False,
-    bucket_size: int | None = None, mode: Any = None,
+    bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
 ) -> Any:  # fmt: skip
     """The maximum of the rows of each segment; empty segments give the dtype's smallest value.
 
@@ -162,7 +162,7 @@ def segment_max(
 def segment_min(
     data: Any, segment_ids: Any, num_segments: int | None = None,
     indices_are_sorted: bool = False, unique_indices: bool = False,
-    bucket_size: int | None = None, mode: Any = None,
+    bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
 ) -> Any:  # fmt: skip
     """The minimum of the rows of each segment; empty segments give the dtype's largest value.
 

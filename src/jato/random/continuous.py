@@ -60,7 +60,13 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
 
 @public(static=("shape", "dtype", "out_sharding"))
 def truncated_normal(
-    key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+    key: Any,
+    lower: Any,
+    upper: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Any:
     """Samples of the standard normal distribution that lie between lower and upper.
 
@@ -156,7 +162,12 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
 
 @public(static=("shape", "dtype", "mode", "out_sharding"))
 def gumbel(
-    key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *, out_sharding: Any = None
+    key: Any,
+    shape: Any = (),
+    dtype: Any = None,
+    mode: str | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Any:
     """Samples with distribution function exp(-exp(-x)).
 
@@ -216,7 +227,9 @@ def _fraction_of_words(high: Any, low: Any) -> Any:
         ),
     )
     # the leading one is the implicit bit; the exponent of 2^-1 is 126
-    mantissa = ops.bitwise_and(ops.shift_right_logical(joined, full_like(joined, 8)), full_like(joined, (1 << 23) - 1))
+    mantissa = ops.bitwise_and(
+        ops.shift_right_logical(joined, full_like(joined, 8)), full_like(joined, (1 << 23) - 1)
+    )
     zeros = jnp.where(no_high, leading_low + np.uint32(32), leading)
     exponent = ops.shift_left(np.uint32(126) - zeros, full_like(zeros, 23))
     return jnp.asarray(ops.bitwise_or(exponent, mantissa)).view(np.float32)
@@ -327,9 +340,7 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
 
 
 @public(static=("shape", "dtype"))
-def double_sided_maxwell(
-    key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None
-) -> Any:
+def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
     """loc + scale * s * m with a sign s and m of the Maxwell distribution.
 
     The result has the shape `shape` + that of the parameters (theirs twice if shape is ()).

@@ -59,9 +59,7 @@ def _check_implementation(function: str, impl: Any, dtype: Any = None) -> None:
         raise ValueError(f"{function}: give 'impl' or 'dtype', not both")
     chosen = dtype if impl is None else impl
     if chosen not in (None, _IMPLEMENTATION, dtypes.key):
-        raise ValueError(
-            f"{function}: unknown generator {chosen!r}; jato has {_IMPLEMENTATION!r}"
-        )
+        raise ValueError(f"{function}: unknown generator {chosen!r}; jato has {_IMPLEMENTATION!r}")
 
 
 @public()
@@ -226,5 +224,3 @@ def key_dtype(impl_spec: Any = None) -> Any:
     """
     _check_implementation("key_dtype", impl_spec)
     return dtypes.key
-
-

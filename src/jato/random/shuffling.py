@@ -12,7 +12,14 @@ import jato.numpy as jnp
 from jato.base.dtypes import canonicalize
 from jato.core.types import type_of
 from jato.jit.eager import public
-from jato.numpy.promote import as_array, cast, dtype_of, normalize_axis, normalize_shape, unary_float
+from jato.numpy.promote import (
+    as_array,
+    cast,
+    dtype_of,
+    normalize_axis,
+    normalize_shape,
+    unary_float,
+)
 from jato.ops import elementwise as ops
 from jato.ops import random_bits
 from jato.ops.sort import sort_key_val, top_k

@@ -142,9 +142,7 @@ def _integers_between(key: Any, shape: tuple[int, ...], dtype: Any, low: Any, hi
     past_end = ops.gt(high, _clipped(np.asarray(np.iinfo(dtype).max, dtype), type_of(high).dtype))
     low, high = (jnp.broadcast_to(_clipped(x, dtype), shape) for x in (low, high))
     past_end = jnp.broadcast_to(past_end, shape)
-    first, second = (
-        random_bits.random_bits(k, width, shape) for k in _two_keys(key)
-    )
+    first, second = (random_bits.random_bits(k, width, shape) for k in _two_keys(key))
     one = full_like(first, 1)
     span = convert_element_type(ops.sub(high, low), word)
     span = ops.select(ops.le(high, low), one, span)

@@ -20,7 +20,9 @@ _STATIC = ("mode", "method", "precision", "boundary")
 
 def _check_mode(function: str, mode: Any) -> None:
     if mode not in ("full", "same", "valid"):
-        raise ValueError(f"{function}: argument 'mode' must be 'full', 'same' or 'valid', got {mode!r}")
+        raise ValueError(
+            f"{function}: argument 'mode' must be 'full', 'same' or 'valid', got {mode!r}"
+        )
 
 
 def _operands(function: str, in1: Any, in2: Any) -> tuple[Any, Any]:
@@ -115,7 +117,9 @@ def _check_method(function: str, method: str) -> None:
             f"{function}: method='fft' is not there; 'auto' and 'direct' compute the sum itself"
         )
     if method not in ("auto", "direct"):
-        raise ValueError(f"{function}: argument 'method' must be 'auto' or 'direct', got {method!r}")
+        raise ValueError(
+            f"{function}: argument 'method' must be 'auto' or 'direct', got {method!r}"
+        )
 
 
 def _check_boundary(function: str, in1: Any, in2: Any, boundary: str, fillvalue: Any) -> None:

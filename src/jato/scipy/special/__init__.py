@@ -1,7 +1,7 @@
 """jato.scipy.special: special functions, under the names of jax.scipy.special.
 
-    error_functions   erf, ndtr, ndtri, log_ndtr      gamma_functions   gamma, beta, polygamma, ...
-    entropies         xlogy, entr, rel_entr, logit    bessel            i0, i1 and scaled forms
+error_functions   erf, ndtr, ndtri, log_ndtr      gamma_functions   gamma, beta, polygamma, ...
+entropies         xlogy, entr, rel_entr, logit    bessel            i0, i1 and scaled forms
 """
 
 from jato.nn.normalization import logsumexp as logsumexp

@@ -134,7 +134,7 @@ def kl_div(p: Any, q: Any) -> Any:
     safe_p = ops.select(both, p, full_like(p, 1.0))
     safe_q = ops.select(both, q, full_like(q, 1.0))
     # -p (log(q/p) - (q/p - 1)): nothing cancels where p is near q
-    inside = ops.neg(safe_p) * log1p_minus((safe_q - safe_p) / safe_p)
+    inside = 0.0 - safe_p * log1p_minus((safe_q - safe_p) / safe_p)
     edge = rel_entr(p, q) + ops.select(ops.eq(p, _zero(p)), q, _zero(q))
     return ops.select(both, inside, edge)
 
@@ -161,13 +161,13 @@ def _logit_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @public()
-def logit(p: Any) -> Any:
-    """log(p / (1 - p)), the inverse of expit.
+def logit(x: Any) -> Any:
+    """log(x / (1 - x)), the inverse of expit.
 
     >>> float(logit(0.5))
     0.0
     """
-    return _logit(real_operand("logit", p))
+    return _logit(real_operand("logit", x))
 
 
 @public()

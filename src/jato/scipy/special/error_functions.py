@@ -55,14 +55,14 @@ def erfinv(x: Any) -> Any:
 
 
 @public()
-def erfcinv(x: Any) -> Any:
+def erfcinv(y: Any) -> Any:
     """The inverse of erfc on [0, 2], accurate near 0; NaN outside.
 
     >>> float(erfcinv(1.0)) == 0.0
     True
     """
-    x = real_operand("erfcinv", x)
-    return ops.mul(_ndtri(ops.mul(x, 0.5)), -math.sqrt(0.5))
+    y = real_operand("erfcinv", y)
+    return ops.mul(_ndtri(ops.mul(y, 0.5)), -math.sqrt(0.5))
 
 
 @custom_jvp

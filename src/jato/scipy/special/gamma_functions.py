@@ -174,7 +174,9 @@ def factorial(n: Any, exact: bool = False) -> Any:
     24.0
     """
     if exact:
-        raise NotImplementedError("factorial: exact=True needs integers of any size; use math.factorial")
+        raise NotImplementedError(
+            "factorial: exact=True needs integers of any size; use math.factorial"
+        )
     n = real_operand("factorial", n)
     return ops.select(n < 0.0, full_like(n, 0.0), ops.exp(ops.lgamma(n + 1.0)))
 
