@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from jato.core.graph import Var
 
 ALIGNMENT = 64
+PERIODS = 256
 
 
 @dataclass(frozen=True)
@@ -30,15 +31,22 @@ class Lifetime:
 def assign_offsets(lifetimes: Sequence[Lifetime]) -> tuple[dict[Var, int], int]:
     """(offset of each temporary, size of the arena)."""
     offsets: dict[Var, int] = {}
-    placed: list[tuple[int, int, Lifetime]] = []  # (offset, end, lifetime)
+    # (offset, end, lifetime) of those placed, by the periods of the program they live in; most
+    # live briefly, so that each is compared with few others
+    period = 1 + max((t.dies for t in lifetimes), default=0) // PERIODS
+    placed: list[list[tuple[int, int, Lifetime]]] = [[] for _ in range(PERIODS)]
     total = 0
     # large ones first: small ones fit into the holes
     for life in sorted(lifetimes, key=lambda t: (-t.size, t.born)):
         size = -(-max(life.size, 1) // ALIGNMENT) * ALIGNMENT
+        lived = placed[life.born // period : life.dies // period + 1]
         taken = sorted(
-            (start, end)
-            for start, end, other in placed
-            if other.born <= life.dies and life.born <= other.dies
+            {
+                (start, end)
+                for others in lived
+                for start, end, other in others
+                if other.born <= life.dies and life.born <= other.dies
+            }
         )
         offset = 0
         for start, end in taken:
@@ -46,7 +54,8 @@ def assign_offsets(lifetimes: Sequence[Lifetime]) -> tuple[dict[Var, int], int]:
                 break
             offset = max(offset, end)
         offsets[life.var] = offset
-        placed.append((offset, offset + size, life))
+        for others in lived:
+            others.append((offset, offset + size, life))
         total = max(total, offset + size)
     return offsets, total
 

@@ -288,6 +288,11 @@ def _total(x: Any, kept: Shape) -> Any:
     return REDUCE_SUM.bind(x, axes=tuple(i for i in range(type_of(x).ndim) if i not in kept))
 
 
+# Every element of a concatenation is looked for in each operand in turn; more operands than these
+# are put together in parts, which have memory of their own.
+MOST_PARTS = 16
+
+
 class Concatenate(Linear):
     """The operands one after the other along `dimension`."""
 
@@ -359,11 +364,18 @@ class Concatenate(Linear):
         # empty operands add nothing
         dimension = node.params["dimension"]
         filled = [x for x in node.inputs if x.aval.shape[dimension]]
-        if len(filled) == len(node.inputs) and len(filled) > 1:
-            return None
         if len(filled) <= 1:
             x = filled[0] if filled else node.inputs[0]
             return [x] if x.aval is node.outputs[0].aval else None
+        if len(filled) > MOST_PARTS:
+            # concatenate(a, b, ...) -> concatenate(concatenate(a, ...), concatenate(...), ...)
+            size = max(MOST_PARTS, -(-len(filled) // MOST_PARTS))
+            filled = [
+                rewriter.bind(self, *filled[i : i + size], dimension=dimension)[0]
+                for i in range(0, len(filled), size)
+            ]
+        elif len(filled) == len(node.inputs):
+            return None
         return rewriter.bind(self, *filled, dimension=dimension)
 
     def reference(self, *operands: Any, dimension: int) -> Any:

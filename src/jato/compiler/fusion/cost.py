@@ -14,6 +14,7 @@ CHEAP = 2.0
 # The work of one kernel.  Beyond it fusing saves no memory traffic worth mentioning, while
 # compile time grows; and equal parts of an unrolled loop compile once only if they are separate.
 KERNEL_COST = 260.0
+MOST_NODES = 400  # operations that cost nothing per element, such as those on scalars, count too
 
 # Arrays of at most this many elements take less time than the launch of a kernel: operations on
 # them share a kernel even if they have nothing in common, up to so many results.
@@ -22,6 +23,10 @@ MOST_TINY = 16
 
 # Reductions of at most this many elements are unrolled into the expression that uses them.
 UNROLLED = 8
+
+# So many reductions of a row may wait for one another in a kernel.  Each passes over the row once
+# more and computes again what the ones before it computed element by element.
+MOST_LEVELS = 6
 
 # A row of this many bytes stays in the second-level cache between two passes over it.
 ROW_BYTES = 512 * 1024

@@ -32,7 +32,7 @@ from jato.core.graph import Graph, Node, Var
 from jato.ops.contract import DotGeneral
 from jato.ops.reduction_family import Reduction
 from jato.ops.shapes import BroadcastInDim, Reshape, Transpose
-from jato.ops.slicing import Concatenate, Pad
+from jato.ops.slicing import MOST_PARTS, Concatenate, Pad
 
 Shape = tuple[int, ...]
 
@@ -221,6 +221,13 @@ class Partition:
         """Puts the node into the group if it can be fused there; the reason either way."""
         users = [u for u in users if group in self.homes.get(u, [])]
         if group.cost + cost.element_cost(node) > cost.KERNEL_COST and not cost.is_big_reduction(node):
+            return Reason.TOO_LARGE
+        if len(group.nodes) >= cost.MOST_NODES:
+            return Reason.TOO_LARGE
+        if isinstance(node.primitive, Concatenate) and any(
+            isinstance(u.primitive, Concatenate) and len(u.inputs) + len(node.inputs) > MOST_PARTS
+            for u in users
+        ):
             return Reason.TOO_LARGE
         if self.reach_rereading(group, users) and not self.passes_rereading(node):
             return Reason.REREAD

@@ -79,6 +79,11 @@ class GroupSchedule:
             lowering.store(var, place)
 
     def store_rows(self, lowering: Lowering, row: Index) -> None:
+        outputs = [v for v in self.group.outputs if v.aval.shape != self.group.space]
+        for node in cone(lowering.producer, outputs):  # in order: a long chain is no deep recursion
+            shape = node.outputs[0].aval.shape
+            if node.primitive.pointwise and shape == self.group.rows:
+                lowering.value(node.outputs[0], with_ones(lowering.b, shape, row))
         for var in self.group.outputs:
             if var.aval.shape != self.group.space:
                 lowering.store(var, with_ones(lowering.b, var.aval.shape, row))

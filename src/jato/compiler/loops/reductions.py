@@ -61,27 +61,30 @@ def values_to_save(
             stack += [(x, moved) for x in node.inputs]
         return found
 
+    cones = [needed(loop) for loop in loops]
     for node in reversed(group.nodes):
         out = node.outputs[0]
         if out.aval.shape != group.space or cost.element_cost(node) <= cost.CHEAP:
             continue
         if out in wide:
             continue
-        users = [loop for loop in loops if node in needed(loop)]
-        if any(needed(loop)[node] for loop in users[1:]):
+        users = [i for i, found in enumerate(cones) if node in found]
+        if len(users) < 2 or any(cones[i][node] for i in users[1:]):
             continue
+        last = len(loops) - 1
         target = next(
             (
                 v
                 for v in free
                 if v.aval.dtype_code == out.aval.dtype_code
-                and (users[-1:] != [[]] or node in needed([], [v]))
+                and (users[-1] != last or node in needed([], [v]))
             ),
             None,
         )
-        if len(users) > 1 and target is not None:
-            saved.append((out, target, users[0]))
+        if target is not None:
+            saved.append((out, target, loops[users[0]]))
             free.remove(target)
+            cones = [needed(loop) for loop in loops]
     return saved
 
 
