@@ -25,6 +25,8 @@ namespace {
 constexpr int64_t kSmall = 32;
 // Multiply-adds worth a thread.
 constexpr double kGrainWork = 16 * 1024;
+// Below this work for one matrix the threads of LAPACK's own gain little, and lose much when others need the cores.
+constexpr double kThreadedWork = 2e8;
 
 template <class T>
 constexpr bool is_complex = !std::is_floating_point_v<T>;
@@ -100,7 +102,7 @@ template <class F>
 void for_each_matrix(int64_t batch, double work, bool by_lapack, const volatile int32_t* cancel, F f) {
   const auto stopped = [&] { return __atomic_load_n(cancel, __ATOMIC_RELAXED) != 0; };
   std::optional<SingleThreadedBlas> single;
-  if (by_lapack && (batch > 1 || num_threads() == 1)) single.emplace();
+  if (by_lapack && (batch > 1 || work < kThreadedWork || num_threads() == 1)) single.emplace();
   if (batch <= 1 || (by_lapack && !SingleThreadedBlas::possible())) {
     for (int64_t i = 0; i < batch && !stopped(); ++i) f(i);
     return;

@@ -205,6 +205,10 @@ class Scatter(TypeCached):
         """Loop IR: the value that replaces `old`."""
         raise NotImplementedError
 
+    def identity(self, dtype: Any) -> Any:
+        """The number that `combine` ignores, if updates may be combined in any order; else None."""
+        return None
+
     # -- geometry
 
     @staticmethod
@@ -399,6 +403,9 @@ class ScatterAdd(Scatter):
     def combine(self, b: Any, old: Any, new: Any) -> Any:
         return b.or_(old, new) if getattr(old, "dtype", "") == "bool" else b.add(old, new)
 
+    def identity(self, dtype: Any) -> Any:
+        return -0.0 if dtypes.is_floating(dtype) else 0  # -0 + 0 would be 0
+
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         operand, indices, updates = primals
         out = self.bind(operand, indices, updates, **params)
@@ -431,6 +438,9 @@ class ScatterMul(Scatter):
 
     def combine(self, b: Any, old: Any, new: Any) -> Any:
         return b.and_(old, new) if getattr(old, "dtype", "") == "bool" else b.mul(old, new)
+
+    def identity(self, dtype: Any) -> Any:
+        return 1
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         operand, indices, updates = primals
