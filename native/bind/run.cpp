@@ -96,7 +96,7 @@ int run_trial(const RunPlan& plan, Signature& signature, const Inputs& inputs,
     }
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::Cancelled) {
-      program->executable->set_outlasted();
+      program->executable->note_trial(false);
       return 1;
     }
     set_current_error();
@@ -105,6 +105,7 @@ int run_trial(const RunPlan& plan, Signature& signature, const Inputs& inputs,
     set_current_error();
     return -1;
   }
+  program->executable->note_trial(true);
   return wrap_outputs(program, outputs.data(), plan.placement, results);
 }
 

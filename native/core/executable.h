@@ -36,6 +36,7 @@ inline constexpr double kParallelThresholdNs = 10'000;
 
 // A program whose cost nobody knows is given up on the calling thread after this time, and queued.
 inline constexpr auto kTrialTime = std::chrono::microseconds(300);
+inline constexpr int kMostTrials = 3;
 
 // A flag that is never raised, for runs that nobody cancels.
 extern const volatile int32_t kNeverCancelled;
@@ -165,10 +166,15 @@ class Executable {
   bool unbounded() const noexcept { return unbounded_; }
   // May it be tried on the calling thread, and started again elsewhere?
   bool may_be_tried() const noexcept {
-    return callbacks_.empty() && !may_take_over_ && !outlasted_.load(std::memory_order_relaxed);
+    return callbacks_.empty() && !may_take_over_ && failed_trials_.load(std::memory_order_relaxed) < kMostTrials;
   }
-  // Remembers that a trial took too long: later runs are queued at once.
-  void set_outlasted() const noexcept { outlasted_.store(true, std::memory_order_relaxed); }
+  // Remembers how a trial ended: after several in a row that took too long, runs are queued at once.  (One
+  // may be a busy machine's fault.)
+  void note_trial(bool in_time) const noexcept {
+    if (in_time && failed_trials_.load(std::memory_order_relaxed) == 0) return;
+    failed_trials_.store(in_time ? 0 : failed_trials_.load(std::memory_order_relaxed) + 1,
+                         std::memory_order_relaxed);
+  }
   size_t arena_bytes() const noexcept { return arena_bytes_; }
   bool has_host_steps() const noexcept { return !callbacks_.empty(); }
 
@@ -227,7 +233,7 @@ class Executable {
   size_t arena_bytes_ = 0;
   double cost_ns_ = 0;
   bool unbounded_ = false;
-  mutable std::atomic<bool> outlasted_{false};
+  mutable std::atomic<int> failed_trials_{0};
   bool may_take_over_ = false;
   bool swaps_outputs_ = false;
 };
