@@ -709,9 +709,106 @@ def row_chain(b: Builder) -> Step | None:
                 inside=v.largest**2)  # fmt: skip
 
 
+def looped(b: Builder) -> Step | None:
+    """A loop of the compiled program, or a branch; Python's own for NumPy."""
+    i = b.find(lambda v: v.data.ndim >= 1 and v.finite and v.dtype.kind != "b")
+    if i is None:
+        return None
+    v = b.value(i)
+    k = int(b.rng.integers(0, 4))
+    bodies: dict[str, Callable[..., Any]] = {
+        "roll": lambda xp, n, c: xp.roll(c, 1, 0) - c,
+        "add": lambda xp, n, c: c + c[::-1],
+        "step": lambda xp, n, c: c + xp.asarray(n).astype(c.dtype),
+        "sort": lambda xp, n, c: xp.flip(xp.sort(c, -1), -1) + c if not complex_values else c,
+        "scan": lambda xp, n, c: xp.cumsum(c, 0).astype(c.dtype) - c,
+    }
+    complex_values = is_complex(v.dtype)
+    name = b.pick(tuple(bodies))
+    if v.error and name == "sort":
+        return None
+    body = bodies[name]
+
+    def function(xp: Any, x: Any) -> Any:
+        if xp is jnp:
+            return jato.lax.fori_loop(0, k, lambda n, c: body(jnp, n, c), x)
+        for n in range(k):
+            x = body(np, np.int32(n), x)
+            if is_integer(v.dtype):
+                x = as_exact(x, v.dtype)
+        return x
+
+    many = v.shape[0] if name == "scan" else 2
+    return Step(f"loop {name} {k}", (i,), function, growth=float(many + 1) ** k,
+                inside=(v.largest + 3) * float(many + 1) ** k if k else 0.0)  # fmt: skip
+
+
+def chosen(b: Builder) -> Step | None:
+    i = b.find(lambda v: v.data.ndim >= 1)
+    j = b.find(lambda v: v.dtype == np.int32 and v.data.size > 0)
+    if i is None or j is None:
+        return None
+
+    def function(xp: Any, x: Any, p: Any) -> Any:
+        k = p.reshape(-1)[0] % 3
+        if xp is jnp:
+            return jato.lax.switch(k, [lambda x: x, lambda x: jnp.flip(x, 0), lambda x: x * 0 + x], x)
+        return (x, np.flip(x, 0), x * 0 + x)[int(k)]
+
+    if b.value(i).dtype.kind == "b":
+        return None
+    return Step("switch", (i, j), function)
+
+
+def dynamic(b: Builder) -> Step | None:
+    """A slice whose start is a value of the program."""
+    i = b.find(lambda v: v.data.ndim >= 1 and v.shape[0] > 0)
+    j = b.find(lambda v: v.dtype == np.int32 and v.data.size > 0)
+    if i is None or j is None:
+        return None
+    n = b.value(i).shape[0]
+    size = int(b.rng.integers(1, n + 1))
+
+    def function(xp: Any, x: Any, p: Any) -> Any:
+        start = p.reshape(-1)[0]
+        if xp is jnp:
+            return jato.lax.dynamic_slice_in_dim(x, start, size, 0)
+        k = int(start) + (n if start < 0 else 0)
+        k = min(max(k, 0), n - size)
+        return x[k : k + size]
+
+    return Step(f"dynamic_slice {size}", (i, j), function)
+
+
+def more(b: Builder) -> Step | None:
+    i = b.find(lambda v: v.data.ndim >= 1 and v.data.size > 0 and v.dtype.kind != "b")
+    if i is None:
+        return None
+    v = b.value(i)
+    axis = int(b.rng.integers(v.data.ndim))
+    order = b.rng.permutation(v.shape[axis])
+    names: dict[str, Callable[..., Any]] = {
+        "diff": lambda xp, x: xp.diff(x, axis=axis),
+        "tril": lambda xp, x: xp.tril(x) if x.ndim > 1 else x,
+        "outer": lambda xp, x: xp.outer(x, x[..., :1]) if x.size < 60 else x,
+        "take_along": lambda xp, x: xp.take_along_axis(
+            x, order.reshape([-1 if a == axis else 1 for a in range(x.ndim)]), axis
+        ),
+        "split": lambda xp, x: xp.concatenate(xp.array_split(x, 3, axis)[::-1], axis),
+        "rot90": lambda xp, x: xp.rot90(x) if x.ndim > 1 else x,
+        "swap": lambda xp, x: xp.swapaxes(x, 0, -1),
+        "ravel": lambda xp, x: xp.ravel(x)[::3],
+        "stack": lambda xp, x: xp.vstack([x, x[::-1]]),
+        "column": lambda xp, x: x[..., None] + x[..., :1, None],
+    }
+    name = b.pick(tuple(names))
+    square = 4 * v.largest**2 if name == "outer" else 0.0
+    return Step(f"{name} axis {axis}", (i,), names[name], growth=2 * v.largest + 2, inside=square)
+
+
 STEPS: tuple[Callable[[Builder], Step | None], ...] = (
     unary, unary, smooth, binary, binary, binary, scalar_operand, integer_binary, integer_scalar,
     compare, where, cast, transposed, transposed, reshaped, reshaped, sliced, sliced, padded, joined,
     moved, moved, taken, gathered, updated, reduced, reduced, reduced, cumulative, product, sorting,
-    row_chain,
+    row_chain, looped, chosen, dynamic, more, more,
 )  # fmt: skip
