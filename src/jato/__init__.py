@@ -39,6 +39,8 @@ from jato.base.dtypes import float0 as float0
 from jato.base.version import __version__ as __version__
 from jato.control.checkpoint import checkpoint as checkpoint
 from jato.control.checkpoint import remat as remat
+from jato.control import custom_batching as custom_batching
+from jato.control.custom_jvp import closure_convert as closure_convert
 from jato.control.custom_jvp import custom_jvp as custom_jvp
 from jato.control.custom_vjp import custom_gradient as custom_gradient
 from jato.control.custom_vjp import custom_vjp as custom_vjp
@@ -99,6 +101,7 @@ from jato.transforms.grad import (
 from jato.transforms.jvp import jvp as jvp
 from jato.transforms.linearize import linearize as linearize
 from jato.transforms.linearize import vjp as vjp
+from jato.transforms.transpose import linear_transpose as linear_transpose
 from jato.transforms.vmap import vmap as vmap
 
 _hooks.eval_primitive.fill(_eval_primitive)

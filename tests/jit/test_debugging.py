@@ -222,3 +222,31 @@ def test_fresh_functions_leave_memory_flat():
     before = used()
     round_of(200)
     assert used() - before < 2000
+
+
+# ---- breakpoint
+
+
+def test_breakpoint_shows_the_values_of_the_program(monkeypatch, capsys):
+    lines = iter(["print('x is', float(x), 'y is', y.tolist(), 'n is', n)"])
+
+    def read(prompt=""):
+        try:
+            return next(lines)
+        except StopIteration:
+            raise EOFError from None
+
+    monkeypatch.setattr("builtins.input", read)
+
+    @jato.jit
+    def f(x):
+        n = 3
+        y = jnp.arange(n) * x
+        jato.debug.breakpoint()
+        return y
+
+    np.testing.assert_array_equal(f(2.0), [0, 2, 4])
+    jato.effects_barrier()
+    captured = capsys.readouterr()
+    assert "x is 2.0 y is [0.0, 2.0, 4.0] n is 3" in captured.out
+    assert "jato.debug.breakpoint at " in captured.err
