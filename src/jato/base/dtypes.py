@@ -206,7 +206,6 @@ def _ancestors() -> dict[str, frozenset[str]]:
 
 
 _UPPER = _ancestors()
-_WEAK_NAME = {"b": "bool", "i": "i*", "u": "i*", "f": "f*", "V": "f*", "c": "c*"}
 _WEAK_DTYPE = {"i*": int, "f*": float, "c*": complex}
 _joins: dict[tuple[str, str], str] = {}
 

@@ -24,11 +24,6 @@ def short_type(aval: Any) -> str:
     return f"{_SHORT[aval.dtype_code]}[{','.join(map(str, aval.shape))}]"
 
 
-def short_dtype(dtype: Any) -> str:
-    """`f32`."""
-    return _SHORT[dtypes.code_of(dtype)]
-
-
 class _Names:
     """Gives variables the names a, b, ..., z, ba, bb, ..."""
 

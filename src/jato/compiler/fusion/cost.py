@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from jato.core.graph import Node, Var
+from jato.core.graph import Node
 from jato.ops.reduction_family import Reduction
 
 # A value costing at most this is recomputed rather than stored and loaded again (a load and a
@@ -47,10 +47,6 @@ def reduced_size(node: Node) -> int:
     return prod(shape[a] for a in node.primitive.axes(node.params))
 
 
-def is_small_reduction(node: Node) -> bool:
-    return isinstance(node.primitive, Reduction) and reduced_size(node) <= UNROLLED
-
-
 def is_big_reduction(node: Node) -> bool:
     return isinstance(node.primitive, Reduction) and reduced_size(node) > UNROLLED
 
@@ -68,7 +64,3 @@ def element_cost(node: Node) -> float:
     if isinstance(node.primitive, Reduction):
         return 1.0 * reduced_size(node)
     return node.primitive.cost
-
-
-def bytes_of(var: Var) -> int:
-    return var.aval.nbytes

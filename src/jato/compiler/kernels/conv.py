@@ -44,4 +44,5 @@ def plan_conv(context: PlanContext, node: Node) -> None:
     ]  # fmt: skip
     work = groups * images * channels * (other.shape[-1] // groups) * prod(window) * prod(counts)
     name = "conv" if is_result else "conv_kernel"
-    context.steps.append(Library(name, list(node.inputs), [node.outputs[0]], numbers, work / 50.0))
+    operands = [context.in_memory(a) for a in node.inputs]
+    context.steps.append(Library(name, operands, [node.outputs[0]], numbers, work / 50.0))
