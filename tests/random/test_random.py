@@ -135,3 +135,22 @@ def test_one_kernel_and_one_program_for_all_keys() -> None:
     for seed in range(3):
         f(random.PRNGKey(seed))
     assert f.stats().traces == 1 and len(f.stats().kernels) == 1
+
+
+@pytest.mark.parametrize("method", ["cholesky", "eigh", "svd"])
+def test_multivariate_normal(method: str) -> None:
+    mean, cov = np.float32([1, -2]), np.float32([[2, 0.6], [0.6, 0.5]])
+    found = np.asarray(random.multivariate_normal(KEY, mean, cov, (20_000,), method=method))
+    np.testing.assert_allclose(found.mean(0), mean, atol=0.05)
+    np.testing.assert_allclose(np.cov(found.T), cov, atol=0.08)
+    with pytest.raises(ValueError, match="mean must have shape"):
+        random.multivariate_normal(KEY, mean, np.eye(3), method=method)
+
+
+@pytest.mark.parametrize(("n", "m"), [(3, None), (3, 5), (5, 3)])
+def test_orthogonal(n: int, m: int | None) -> None:
+    q = np.asarray(random.orthogonal(KEY, n, (2,), m=m))
+    assert q.shape == (2, n, m or n)
+    rows = q if n <= (m or n) else np.swapaxes(q, 1, 2)
+    identity = np.broadcast_to(np.eye(rows.shape[1]), (2, rows.shape[1], rows.shape[1]))
+    np.testing.assert_allclose(rows @ np.swapaxes(rows, 1, 2), identity, atol=1e-5)
