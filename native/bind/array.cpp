@@ -1,5 +1,8 @@
 #include "array.h"
 
+#include <chrono>
+#include <utility>
+
 #include "numpy_api.h"
 #include "waiting.h"
 
@@ -214,12 +217,23 @@ PyObject* tolist(PyObject* self, PyObject*) {
 
 PyObject* reduce(PyObject* self, PyObject*) {
   Array* array = as_array(self);
-  PyRef view = PyRef::steal(to_numpy(array));
+  // Keys travel as the 64-bit numbers that they are; the type says what they mean.
+  PyRef view = PyRef::steal(array->type->dtype == DType::Key ? raw_view(array) : to_numpy(array));
+  if (!view) return nullptr;
   PyRef module = PyRef::steal(PyImport_ImportModule("jato._native"));
-  if (!view || !module) return nullptr;
+  if (!module) return nullptr;
   PyRef maker = PyRef::steal(PyObject_GetAttrString(module.get(), "array_from_pickle"));
   if (!maker) return nullptr;
   return Py_BuildValue("O(OO)", maker.get(), view.get(), reinterpret_cast<PyObject*>(array->type));
+}
+
+int array_assign(PyObject*, PyObject*, PyObject* value) {
+  PyErr_SetString(PyExc_TypeError,
+                  value ? "arrays are immutable: in place of x[index] = value write "
+                          "x = x.at[index].set(value)."
+                        : "arrays are immutable: elements cannot be deleted; jato.numpy.delete(x, index) "
+                          "gives a new array.");
+  return -1;
 }
 
 PyObject* copy(PyObject* self, PyObject*) {  // immutable: a copy is another reference
@@ -419,6 +433,37 @@ void delete_array(Array* array) {
   array->data = nullptr;
 }
 
+namespace {
+
+// Where numpy.asarray(x) waits for x, Ctrl-C lands in the buffer protocol, whose errors NumPy drops
+// before it asks for __array__: the exception is kept for that call, which comes at once.
+constexpr auto kBufferRetry = std::chrono::milliseconds(20);
+thread_local Event* interrupted_event = nullptr;  // only compared
+thread_local std::chrono::steady_clock::time_point interrupted_at;
+
+}  // namespace
+
+int ready_for_buffer(Array* array) {
+  const Pending* pending = array->pending;
+  Event* event = pending ? pending->event.get() : nullptr;
+  if (ready(array) == 0) return 0;
+  if (event && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
+    interrupted_event = event;
+    interrupted_at = std::chrono::steady_clock::now();
+  }
+  return -1;
+}
+
+int ready_after_buffer(Array* array) {
+  Event* event = std::exchange(interrupted_event, nullptr);
+  if (event && array->pending && array->pending->event.get() == event &&
+      std::chrono::steady_clock::now() - interrupted_at < kBufferRetry) {
+    PyErr_SetNone(PyExc_KeyboardInterrupt);
+    return -1;
+  }
+  return ready(array);
+}
+
 int ready_slow(Array* array) {
   if (array->block) return 0;
   if (!array->pending) {
@@ -474,6 +519,7 @@ int add_array(PyObject* module) {
   add(Py_tp_methods, methods);
   add(Py_mp_length, array_length);
   add(Py_mp_subscript, array_subscript);
+  add(Py_mp_ass_subscript, array_assign);
   add(Py_sq_length, array_length);
   add(Py_sq_item, array_item);
   add(Py_bf_getbuffer, get_buffer);

@@ -68,6 +68,9 @@ Array* empty_array(ArrayType* type, PyObject* placement);
 // Makes block and data valid: waits, raises the error of failed work and of deleted arrays.
 int ready_slow(Array* array);
 inline int ready(Array* array) { return JATO_LIKELY(array->block != nullptr) ? 0 : ready_slow(array); }
+// The same for the buffer protocol, and for __array__, which NumPy calls when the former failed.
+int ready_for_buffer(Array* array);
+int ready_after_buffer(Array* array);
 bool is_deleted(const Array* array);
 void delete_array(Array* array);
 
@@ -76,6 +79,7 @@ Array* view_array(Array* array, ArrayType* type, int64_t offset);
 
 // --- NumPy and scalars (array_numpy.cpp)
 PyObject* to_numpy(Array* array);                                    // read-only view where possible
+PyObject* raw_view(Array* array);                                    // of 64-bit elements as uint64
 Array* from_numpy(PyObject* array, bool weak, PyObject* placement);  // copies; canonical dtype
 PyObject* element_to_python(const Array* array, int64_t position);   // the Python number
 // Writes a Python or NumPy number as an element of `dtype`; -1 with an error.

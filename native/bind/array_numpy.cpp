@@ -190,6 +190,11 @@ PyObject* to_numpy(Array* array) {
   return numpy_view(array, descr);
 }
 
+PyObject* raw_view(Array* array) {
+  if (ready(array) < 0) return nullptr;
+  return numpy_view(array, numpy_descr(DType::UInt64));
+}
+
 Array* from_numpy(PyObject* object, bool weak, PyObject* placement) {
   PyRef owned =
       PyRef::steal(PyArray_Check(object) ? PyRef::borrow(object).release() : PyArray_FROM_O(object));
@@ -370,7 +375,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
                  name(array->type->dtype));
     return -1;
   }
-  if (ready(array) < 0) return -1;
+  if (ready_for_buffer(array) < 0) return -1;
   const ArrayType* type = array->type;
   // Shape and strides live as long as the type does; strides are made here.
   Py_ssize_t* geometry = nullptr;
@@ -416,6 +421,7 @@ PyObject* array_protocol(PyObject* self, PyObject* args, PyObject* kwargs) {
   PyObject *dtype = Py_None, *copy = Py_None;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:__array__", const_cast<char**>(names), &dtype, &copy))
     return nullptr;
+  if (ready_after_buffer(as_array(self)) < 0) return nullptr;
   PyRef view = PyRef::steal(to_numpy(as_array(self)));
   if (!view) return nullptr;
   PyArrayObject* source = reinterpret_cast<PyArrayObject*>(view.get());

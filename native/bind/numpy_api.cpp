@@ -81,6 +81,16 @@ bool dtype_from_numpy(PyArray_Descr* descr, DType* dtype) {
 
 PyArray_Descr* numpy_descr(DType dtype) { return descrs[static_cast<int>(dtype)]; }
 
+bool is_masked(PyObject* array) {
+  if (JATO_LIKELY(PyArray_CheckExact(array))) return false;
+  static PyObject* name = PyUnicode_InternFromString("numpy.ma");
+  PyRef module = PyRef::steal(PyImport_GetModule(name));  // absent: then nobody has such an array
+  PyRef type = PyRef::steal(module ? PyObject_GetAttrString(module.get(), "MaskedArray") : nullptr);
+  const int status = type ? PyObject_IsInstance(array, type.get()) : 0;
+  if (PyErr_Occurred()) PyErr_Clear();
+  return status > 0;
+}
+
 DType canonical_dtype(DType dtype) {
   if (x64_enabled()) return dtype;
   switch (dtype) {

@@ -30,6 +30,9 @@ PyArray_Descr* numpy_descr(DType dtype);
 // 64-bit types narrowed to 32 bits unless x64 is on.
 DType canonical_dtype(DType dtype);
 
+// A numpy.ma.MaskedArray?  Its mask would be lost in silence, so it is not taken for an array.
+bool is_masked(PyObject* array);
+
 int import_numpy();
 
 }  // namespace jato::bind

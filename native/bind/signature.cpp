@@ -56,7 +56,7 @@ int add_array(Signature& signature, PyObject* object) {
 int add_ndarray(Signature& signature, PyObject* object) {
   PyArrayObject* array = reinterpret_cast<PyArrayObject*>(object);
   DType dtype;
-  if (!dtype_from_numpy(PyArray_DESCR(array), &dtype)) {
+  if (!dtype_from_numpy(PyArray_DESCR(array), &dtype) || is_masked(object)) {
     add_odd(signature, object);
     return 0;
   }

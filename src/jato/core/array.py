@@ -10,6 +10,7 @@ Start at `from_host` (NumPy -> array) and `to_host` (array -> NumPy).
 from __future__ import annotations
 
 import operator
+import sys
 from typing import Any
 
 import numpy as np
@@ -51,8 +52,22 @@ class Array(metaclass=_ArrayMeta):
 # ---- in and out
 
 
+def is_masked(x: Any) -> bool:
+    """Is x a numpy.ma.MaskedArray?  Taken for an array, it would lose its mask."""
+    masked = sys.modules.get("numpy.ma")  # who has a masked array has loaded this
+    return masked is not None and isinstance(x, masked.MaskedArray)
+
+
 def from_host(values: Any, dtype: Any = None, weak_type: bool = False) -> Any:
-    """The array with the elements of a NumPy array (copied), in the canonical dtype."""
+    """The array with the elements of a NumPy array (copied), in the canonical dtype.
+
+    Raises TypeError for a masked array: its mask would be lost without a word.
+    """
+    if is_masked(values):
+        raise TypeError(
+            "expected an array, got a numpy.ma.MaskedArray, whose mask would be lost. "
+            "Pass x.filled(value), or the data and the mask as two arrays."
+        )
     host = np.asarray(values)
     target = dtypes.canonicalize(host.dtype if dtype is None else dtype)
     if target is not dtypes.key and host.dtype != target:

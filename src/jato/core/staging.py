@@ -13,6 +13,7 @@ import numpy as np
 
 from jato.base import dtypes
 from jato.base.frames import Frame, user_frame
+from jato.core.array import from_host, to_host
 from jato.core.graph import Atom, Graph, Literal, Node, Var
 from jato.core.leaks import check_leaks
 from jato.core.primitive import Primitive
@@ -43,13 +44,15 @@ class GraphTracer(Tracer):
 class GraphTrace(Trace):
     """Records every operation as a node."""
 
-    __slots__ = ("constants", "name", "nodes", "what")
+    __slots__ = ("constants", "name", "nodes", "snapshots", "what")
 
     def __init__(self, parent: Trace | None, name: str, what: str = "jit"):
         super().__init__(parent)
         self.nodes: list[Node] = []
         # id of the captured object -> (object, its variable); holding it keeps the id valid
         self.constants: dict[int, tuple[Any, Var]] = {}
+        # id of a NumPy array -> (the array, the copy taken of it when it was last used)
+        self.snapshots: dict[int, tuple[np.ndarray, Any]] = {}
         self.name = name
         self.what = what
 
@@ -71,12 +74,23 @@ class GraphTrace(Trace):
         return self._constant(x)
 
     def _constant(self, x: Any) -> Var:
+        if isinstance(x, np.ndarray):
+            x = self._snapshot(x)
         known = self.constants.get(id(x))
         if known is not None:
             return known[1]
         var = Var(type_of(x))
         self.constants[id(x)] = (x, var)
         return var
+
+    def _snapshot(self, x: np.ndarray) -> Any:
+        """An array with the present elements of x, which the function may overwrite later on."""
+        known = self.snapshots.get(id(x))
+        if known is not None and _same_bytes(x, to_host(known[1])):
+            return known[1]
+        copy = from_host(x)
+        self.snapshots[id(x)] = (x, copy)
+        return copy
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         atoms = [
@@ -93,6 +107,14 @@ class GraphTrace(Trace):
         var = Var(out)
         self.nodes.append(Node(primitive, atoms, [var], params, frame))
         return GraphTracer(self, var, frame)
+
+
+def _same_bytes(x: np.ndarray, copy: np.ndarray) -> bool:
+    """Does x, in the dtype of its copy, have the copy's bits (0 and -0 differ, a NaN is itself)?"""
+    if x.shape != copy.shape:
+        return False
+    dense = np.ascontiguousarray(x, copy.dtype)
+    return dense.tobytes() == copy.tobytes()
 
 
 def trace_to_graph(

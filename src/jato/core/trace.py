@@ -232,6 +232,25 @@ class Tracer:
     def block_until_ready(self) -> Tracer:
         return self
 
+    # values are immutable: a copy is another reference
+
+    def __copy__(self) -> Tracer:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tracer:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise self._conversion(
+            ConcretizationTypeError, "pickle was asked for", "Pickle the results, not what is traced."
+        )
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError(
+            f"arrays are immutable, traced ones too ({self.owner.describe()}): in place of "
+            "x[index] = value write x = x.at[index].set(value)."
+        )
+
     def __len__(self) -> int:
         if not self.aval.shape:
             raise TypeError("len() of unsized object")

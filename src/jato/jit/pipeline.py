@@ -27,7 +27,7 @@ from jato.base.pytree import FlatFunction, tree_flatten
 from jato.base.signatures import leaf_names
 from jato.compiler.pipeline import Program, compile_graph
 from jato.control.call import call
-from jato.core.array import ArrayImpl
+from jato.core.array import ArrayImpl, is_masked
 from jato.core.effects import graph_has_effect
 from jato.core.graph import Graph
 from jato.core.staging import trace_to_graph
@@ -246,7 +246,8 @@ class JitState:
                 check_not_leaked(x)
                 if current_trace() is not None:
                     continue
-            if isinstance(x, (np.ndarray, np.generic)):
+            masked = is_masked(x)
+            if isinstance(x, (np.ndarray, np.generic)) and not masked:
                 try:
                     dtypes.as_dtype(x.dtype)
                     continue
@@ -255,6 +256,12 @@ class JitState:
             if _has_own_form(x):
                 continue
             name = _argument_names(self.spec, arguments, len(leaves))[i]
+            if masked:
+                raise TypeError(
+                    f"{self.spec.name}: argument {name}: expected an array or a number, got a NumPy "
+                    "masked array, whose mask would be lost. Pass x.filled(value), or the data and "
+                    "the mask as two arrays."
+                )
             kind = f"a NumPy array of dtype {x.dtype}" if isinstance(x, np.ndarray) else (
                 f"{type(x).__name__} ({x!r:.60})"
             )
