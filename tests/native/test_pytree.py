@@ -52,7 +52,7 @@ TREES: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("tree", TREES, ids=repr)
+@pytest.mark.parametrize("tree", TREES, ids=[f"tree{i}" for i in range(len(TREES))])
 def test_like_jax(tree):
     leaves, treedef = tree_flatten(tree)
     expected_leaves, expected = oracle.tree_flatten(tree)
