@@ -39,6 +39,8 @@ class MemoryEmitter(ValueEmitter):
         self.has_masks = has_masks
         self.pairs: dict[Expr, Expr] = {}  # load of one half of (2i, 2i + 1) -> of the other
         self._prefetches: dict[tuple[Code, Buffer], int] = {}
+        # the load being emitted reads the same row in each iteration of an outer loop
+        self._stays_in_cache = False
 
     def pointer(self, buffer: Buffer) -> str:
         raise NotImplementedError  # emit.py
@@ -56,6 +58,7 @@ class MemoryEmitter(ValueEmitter):
         if index.lanes == 0:
             return self._load_scalar(code, buffer, index, mask, other, level)
         lanes = index.lanes
+        self._stays_in_cache = len(self.scopes) > 2 and _variables(node.args[0]) < 2
         active = self._active(code, mask, lanes)
         passthrough = self._passthrough(code, buffer, other, lanes)
         step = index.coefficient
@@ -171,7 +174,7 @@ class MemoryEmitter(ValueEmitter):
         other: str,
     ) -> str:  # fmt: skip
         align = ITEMSIZE[buffer.dtype]
-        if buffer.space != "local":
+        if buffer.space != "local" and not self._stays_in_cache:
             self._prefetch(code, buffer, address, lanes * align, write=False)
         if mask is None:
             return code.ins(f"load {kind}, ptr {address}, align {align}{self._invariant(buffer)}")
@@ -436,6 +439,18 @@ class MemoryEmitter(ValueEmitter):
                     continue
                 if len(first.args) == 1 or first.args[2].attr == 0:
                     self.pairs[first], self.pairs[second] = second, first
+
+
+def _variables(index: Expr) -> int:
+    """How many loops an index moves with."""
+    found: set[Expr] = set()
+    stack = [index]
+    while stack:
+        e = stack.pop()
+        if e.op == "var":
+            found.add(e)
+        stack += e.args
+    return len(found)
 
 
 def call_void(code: Code, name: str, types: Sequence[str], operands: Sequence[str]) -> None:
