@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from jato.base import dtypes
 from jato.core.graph import Atom, Graph, Literal, Node, Var
 
 _LINE = 80
