@@ -1,13 +1,15 @@
 """jato.debug: looking at values while a compiled function runs, under the names of jax.debug."""
 
-import code
 import sys
 from typing import Any
 
+from jato.base.lazy import LazyModule
 from jato.core.array import ArrayImpl
 from jato.core.trace import Tracer
 from jato.ops.callback import debug_callback as callback
 from jato.ops.callback import debug_print as print
+
+code = LazyModule("code")
 
 
 def breakpoint(*, ordered: bool = False, **options: Any) -> None:

@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -31,7 +30,7 @@ class _Recording:
     """The folder of the recording in progress, and its annotations."""
 
     def __init__(self) -> None:
-        self.folder: Path | None = None
+        self.folder: str | None = None
         self.annotations: list[dict[str, Any]] = []
         self.lock = threading.Lock()
 
@@ -57,7 +56,7 @@ def start_trace(
             f"profiler.start_trace: a recording to {_recording.folder} is in progress. Call "
             "stop_trace first.",
         )
-        _recording.folder = Path(log_dir)
+        _recording.folder = os.fspath(log_dir)
         _recording.annotations = []
     _native.profile_start(_CAPACITY)
 
@@ -84,9 +83,9 @@ def stop_trace() -> None:
         {"name": "thread_name", "ph": "M", "pid": 1, "tid": t, "args": {"name": f"jato thread {t}"}}
         for t in names
     ]
-    folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({"traceEvents": header + annotations + rows, "displayTimeUnit": "ns"})
-    (folder / FILE_NAME).write_text(text, encoding="utf-8")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, FILE_NAME), "w", encoding="utf-8") as file:
+        json.dump({"traceEvents": header + annotations + rows, "displayTimeUnit": "ns"}, file)
 
 
 @contextmanager
