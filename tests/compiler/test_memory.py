@@ -56,6 +56,27 @@ def test_the_arena_is_no_larger_than_everything_apart(lives):
     assert total <= sum(-(-max(life.size, 1) // ALIGNMENT) * ALIGNMENT for life in lives)
 
 
+@given(lifetimes)
+@settings(max_examples=100, deadline=None)
+def test_many_temporaries_are_placed_in_order_of_birth(lives):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jato.compiler.memory.MOST_COMPARED", 0)
+        offsets, total = assign_offsets(lives)
+    assert set(offsets) == {life.var for life in lives}
+    for i, a in enumerate(lives):
+        start, stop = offsets[a.var], offsets[a.var] + a.size
+        assert start % ALIGNMENT == 0 and stop <= total
+        for b in lives[:i]:
+            if a.born <= b.dies and b.born <= a.dies and a.size and b.size:
+                assert stop <= offsets[b.var] or offsets[b.var] + b.size <= start
+
+
+def test_many_of_one_size_take_no_more_than_live_at_once():
+    lives = [Lifetime(var(), 256, i, i + i % 7) for i in range(5000)]
+    _, total = assign_offsets(lives)
+    assert total <= 7 * 256
+
+
 def test_one_after_the_other_share():
     chain = [Lifetime(var(), 256, i, i + 1) for i in range(10)]
     assert assign_offsets(chain)[1] == 512

@@ -9,13 +9,17 @@ Temporaries whose lifetimes do not overlap share memory (first fit over the sort
 
 from __future__ import annotations
 
+import bisect
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jato.core.graph import Var
 
 ALIGNMENT = 64
-PERIODS = 256
+
+# Up to so many temporaries are each compared with all others.
+MOST_COMPARED = 500
 
 
 @dataclass(frozen=True)
@@ -30,23 +34,18 @@ class Lifetime:
 
 def assign_offsets(lifetimes: Sequence[Lifetime]) -> tuple[dict[Var, int], int]:
     """(offset of each temporary, size of the arena)."""
+    if len(lifetimes) > MOST_COMPARED:
+        return _in_order_of_birth(lifetimes)
     offsets: dict[Var, int] = {}
-    # (offset, end, lifetime) of those placed, by the periods of the program they live in; most
-    # live briefly, so that each is compared with few others
-    period = 1 + max((t.dies for t in lifetimes), default=0) // PERIODS
-    placed: list[list[tuple[int, int, Lifetime]]] = [[] for _ in range(PERIODS)]
+    placed: list[tuple[int, int, Lifetime]] = []  # (offset, end, lifetime)
     total = 0
     # large ones first: small ones fit into the holes
     for life in sorted(lifetimes, key=lambda t: (-t.size, t.born)):
-        size = -(-max(life.size, 1) // ALIGNMENT) * ALIGNMENT
-        lived = placed[life.born // period : life.dies // period + 1]
+        size = _aligned(life.size)
         taken = sorted(
-            {
-                (start, end)
-                for others in lived
-                for start, end, other in others
-                if other.born <= life.dies and life.born <= other.dies
-            }
+            (start, end)
+            for start, end, other in placed
+            if other.born <= life.dies and life.born <= other.dies
         )
         offset = 0
         for start, end in taken:
@@ -54,10 +53,49 @@ def assign_offsets(lifetimes: Sequence[Lifetime]) -> tuple[dict[Var, int], int]:
                 break
             offset = max(offset, end)
         offsets[life.var] = offset
-        for others in lived:
-            others.append((offset, offset + size, life))
+        placed.append((offset, offset + size, life))
         total = max(total, offset + size)
     return offsets, total
+
+
+def _in_order_of_birth(lifetimes: Sequence[Lifetime]) -> tuple[dict[Var, int], int]:
+    """The same for many temporaries: each takes the smallest hole that the dead before it left."""
+    offsets: dict[Var, int] = {}
+    living: list[tuple[int, int, int]] = []  # heap of (dies, offset, size)
+    holes: list[tuple[int, int]] = []  # (offset, end), in order, none next to another
+    total = 0
+    for life in sorted(lifetimes, key=lambda t: t.born):
+        while living and living[0][0] < life.born:
+            _, offset, size = heapq.heappop(living)
+            _open(holes, offset, offset + size)
+        size = _aligned(life.size)
+        fitting = [(end - start, start, end) for start, end in holes if end - start >= size]
+        if fitting:
+            _, offset, end = min(fitting)
+            i = bisect.bisect_left(holes, (offset, end))
+            holes[i : i + 1] = [(offset + size, end)] if offset + size < end else []
+        else:
+            # a hole at the end of the arena grows with it
+            offset = holes.pop()[0] if holes and holes[-1][1] == total else total
+            total = offset + size
+        offsets[life.var] = offset
+        heapq.heappush(living, (life.dies, offset, size))
+    return offsets, total
+
+
+def _open(holes: list[tuple[int, int]], start: int, end: int) -> None:
+    """Adds a hole, made one with its neighbours."""
+    i = bisect.bisect_left(holes, (start, end))
+    if i < len(holes) and holes[i][0] == end:
+        end = holes.pop(i)[1]
+    if i and holes[i - 1][1] == start:
+        start = holes.pop(i - 1)[0]
+        i -= 1
+    holes.insert(i, (start, end))
+
+
+def _aligned(size: int) -> int:
+    return -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
 
 
 @dataclass(frozen=True)
