@@ -11,6 +11,7 @@ from samples import (
     contract,
     elementwise,
     indexing,
+    linalg,
     random_bits,
     reduce,
     scans,
@@ -18,7 +19,7 @@ from samples import (
     window,
 )
 
-FAMILIES = [structural, elementwise, reduce, scans, indexing, contract, window, random_bits, callbacks]
+FAMILIES = [structural, elementwise, reduce, scans, indexing, contract, window, random_bits, callbacks, linalg]
 
 SAMPLES = {name: rows for family in FAMILIES for name, rows in family.samples().items()}
 
@@ -37,6 +38,11 @@ DECLARED = {
     **{
         (f"reduce_window_{name}", "transpose"): "linear for windows of one element only"
         for name in ("max", "min")
+    },
+    **{
+        (name, "transpose"): "not linear but for matrices of one element or none"
+        for name in ("cholesky", "lu", "qr", "pivoted_qr", "svd", "eigh", "eig", "schur",
+                     "hessenberg", "geqrf")
     },
     ("integer_pow", "transpose"): "not linear but for y = 1, which simplifies to x",
 }

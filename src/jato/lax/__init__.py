@@ -159,6 +159,8 @@ from jato.ops.window import (
     padtype_to_pads as padtype_to_pads,
     reduce_window as reduce_window,
 )
+from jato.ops.fft import FftType as FftType
+from jato.ops.fft import fft as fft
 from jato.ops.sort import (
     sort as sort,
     sort_key_val as sort_key_val,
@@ -333,3 +335,4 @@ from jato.lax.primitives import (
     while_p as while_p,
     xor_p as xor_p,
 )
+from jato.lax import linalg as linalg
