@@ -11,6 +11,10 @@ from jato.ops.reduction_family import Reduction
 # store of one element are worth about four additions even in the first-level cache).
 CHEAP = 2.0
 
+# A kernel recomputes values of at most this cost together: of a long chain that many kernels use,
+# parts are stored.
+MOST_REPEATED = 12.0
+
 # The work of one kernel.  Beyond it fusing saves no memory traffic worth mentioning, while
 # compile time grows; and equal parts of an unrolled loop compile once only if they are separate.
 KERNEL_COST = 260.0

@@ -54,6 +54,7 @@ class Group:
     outputs: list[Var] = field(default_factory=list)
     split: bool = False
     cost: float = 0.0
+    repeated: float = 0.0  # the part of the cost that other groups have too
     # how many of its reductions, one after the other, wait for a node (itself counted)
     levels: dict[Node, int] = field(default_factory=dict)
 
@@ -142,10 +143,14 @@ class Partition:
             if reason not in FUSED:
                 self.root(node)
             return
-        if not stored and self.is_free(node):
+        price = 0.0 if cost.is_structural(node) else cost.element_cost(node)
+        repeated = max(g.repeated for g in groups) + price
+        if not stored and self.is_free(node) and repeated <= cost.MOST_REPEATED:
             reasons = [self.join(g, node, users) for g in groups]
             if all(r in FUSED for r in reasons):
                 self.decide(node, groups[0], Reason.RECOMPUTED)
+                for g in groups:
+                    g.repeated += price
                 return
             for g, r in zip(groups, reasons, strict=True):
                 if r in FUSED:
@@ -558,6 +563,7 @@ class Partition:
                 first.nodes.append(node)
         first.outputs += [v for v in second.outputs if v not in first.outputs]
         first.cost += second.cost
+        first.repeated += second.repeated
         first.levels.update(second.levels)
         if self.latest:
             self.raise_latest(first, max(self.latest[first], self.latest[second]))
