@@ -27,6 +27,7 @@ from jato.ops.opaque import Opaque
 from jato.ops.shapes import mapped_first, move_axis
 from jato.ops.structural import broadcasted_iota
 
+_FEW = 128  # so many are kept in order while a row is read once
 _PACKED_LIMIT = 1 << 32  # positions of a packed word
 
 
@@ -175,6 +176,16 @@ class TopK(Opaque):
 
     def batch(self, mapped: AxisData, operands: Any, dims: Any, *, k: int, axis: int) -> Any:
         return self.bind(move_axis(operands[0], dims[0], 0), k=k, axis=axis + 1), [0, 0]
+
+    def library_call(self, node: Any) -> tuple[str, tuple[int, ...]] | None:
+        x, k = node.inputs[0].aval, node.params["k"]
+        last = node.params["axis"] == x.ndim - 1
+        if not last or k > _FEW or x.itemsize == 2 and dtypes.is_floating(x.dtype):
+            return None
+        return "top_k", (x.dtype_code, x.size // max(x.shape[-1], 1), x.shape[-1], k)
+
+    def library_cost(self, node: Any) -> float:
+        return 1.0 * node.inputs[0].aval.size
 
     def host(self, x: np.ndarray, *, k: int, axis: int) -> list[np.ndarray]:
         x = np.ascontiguousarray(np.moveaxis(x, axis, -1))
