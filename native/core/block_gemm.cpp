@@ -56,8 +56,29 @@ bool reads_in_place(const BlockProduct<T>& p) {
 
 int64_t ceil_divide(int64_t value, int64_t divisor) { return (value + divisor - 1) / divisor; }
 
+// Two rows of tiles at the most: nothing is read often enough to be packed.
+template <class T>
+void multiply_few_rows(const BlockProduct<T>& p) {
+  const TileTable<T>& table = tile_table<T>();
+  const int64_t step = tile_rows(p.m);
+  const Run run{0, 0, p.k};
+  const TileShape shape{p.a_row, p.a_column, p.b_row};
+  for (int64_t j = 0; j < p.n; j += kTileColumns<T>) {
+    const int64_t here = std::min<int64_t>(kTileColumns<T>, p.n - j);
+    for (int64_t i = 0; i < p.m; i += step) {
+      const int64_t count = std::min(step, p.m - i);
+      table.of(count, here)(&run, 1, shape, p.a + i * p.a_row, p.b + j, p.c + i * p.ldc + j, p.ldc, here,
+                            p.accumulate);
+    }
+  }
+}
+
 template <class T>
 void multiply_block(const BlockProduct<T>& p) {
+  if (p.m <= 2 * kTileRows && p.b_column == 1) {
+    multiply_few_rows(p);
+    return;
+  }
   const TileTable<T>& table = tile_table<T>();
   constexpr int kColumns = kTileColumns<T>;
   const int64_t depth = ceil_divide(p.k, ceil_divide(p.k, kDepth));

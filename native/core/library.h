@@ -86,6 +86,8 @@ struct GemmParams {
   int64_t lda, ldb, ldc;
   int64_t batch, stride_a, stride_b, stride_c;
   int64_t alpha_real, alpha_imag, beta_real, beta_imag;
+  // The whole batch this many times, with strides of its own.
+  int64_t outer, outer_stride_a, outer_stride_b, outer_stride_c;
 };
 
 // y = alpha * op(A) @ x + beta * y for each of `batch`; op(A) is m x k.

@@ -369,9 +369,12 @@ T scalar_of(int64_t real_bits, int64_t imag_bits) {
 
 template <class T>
 Product<T> product_of(void* const* buffers, const GemmParams& g, int64_t index) {
-  return {{static_cast<T*>(buffers[0]) + index * g.stride_a, g.lda, static_cast<Operand>(g.operand_a)},
-          {static_cast<T*>(buffers[1]) + index * g.stride_b, g.ldb, static_cast<Operand>(g.operand_b)},
-          static_cast<T*>(buffers[2]) + index * g.stride_c,
+  const int64_t inner = index % g.batch, outer = index / g.batch;
+  return {{static_cast<T*>(buffers[0]) + inner * g.stride_a + outer * g.outer_stride_a, g.lda,
+           static_cast<Operand>(g.operand_a)},
+          {static_cast<T*>(buffers[1]) + inner * g.stride_b + outer * g.outer_stride_b, g.ldb,
+           static_cast<Operand>(g.operand_b)},
+          static_cast<T*>(buffers[2]) + inner * g.stride_c + outer * g.outer_stride_c,
           g.ldc,
           g.m,
           g.n,
@@ -384,18 +387,19 @@ template <class T>
 void run_batch(void* const* buffers, const GemmParams& g, const volatile int32_t* cancel) {
   const double work =
       static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(std::max<int64_t>(g.k, 1));
-  const bool spread = g.batch >= num_threads() || work <= kSplitWork;
-  if (g.batch > 1 && spread && work * static_cast<double>(g.batch) > kSplitWork && may_split<T>() &&
+  const int64_t batch = g.batch * g.outer;
+  const bool spread = batch >= num_threads() || work <= kSplitWork;
+  if (batch > 1 && spread && work * static_cast<double>(batch) > kSplitWork && may_split<T>() &&
       work <= kLargestPart) {
     const SingleThreadedBlas single_threaded_blas;
     const int64_t grain = std::max<int64_t>(static_cast<int64_t>(kSplitWork / 4 / work), 1);
-    parallel_for(g.batch, grain, [&](int64_t begin, int64_t end, int) {
+    parallel_for(batch, grain, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end && !is_raised(cancel); ++i)
         multiply_as_worker(product_of<T>(buffers, g, i));
     });
     return;
   }
-  for (int64_t i = 0; i < g.batch && !is_raised(cancel); ++i)
+  for (int64_t i = 0; i < batch && !is_raised(cancel); ++i)
     split_product(product_of<T>(buffers, g, i), cancel);
 }
 
@@ -457,7 +461,11 @@ GemmParams gemm_of(const GemvParams& v) {
           v.alpha_real,
           v.alpha_imag,
           v.beta_real,
-          v.beta_imag};
+          v.beta_imag,
+          1,
+          0,
+          0,
+          0};
 }
 
 }  // namespace
@@ -488,6 +496,7 @@ void check_gemm(const int64_t* params) {
   check_range("gemm", "n", g.n, 0);
   check_range("gemm", "k", g.k, 0);
   check_range("gemm", "a batch", g.batch, 0);
+  check_range("gemm", "an outer batch", g.outer, 0);
   check_leading("gemm", "a leading dimension of the first operand", g.lda, g.operand_a, g.m, g.k);
   check_leading("gemm", "a leading dimension of the second operand", g.ldb, g.operand_b, g.k, g.n);
   check_leading("gemm", "a leading dimension of the result", g.ldc, 0, g.m, g.n);

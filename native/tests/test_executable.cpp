@@ -226,7 +226,7 @@ void test_executable(Runner& runner) {
   runner.run("tiled: a product with its epilogue", [] {
     const int64_t m = 70, n = 5, k = 30, batch = 2;
     GemmParams g{static_cast<int64_t>(DType::Float32), 0, 0, m, n, k, k, n, n, batch, m * k, 0, m * n,
-                 std::bit_cast<int64_t>(1.0),          0, 0, 0};
+                 std::bit_cast<int64_t>(1.0),          0, 0, 0, 1, 0, 0, 0};
     const auto* words = reinterpret_cast<const int64_t*>(&g);
     const std::vector<int64_t> params(words, words + sizeof g / 8);
     ExecutableBuilder builder;

@@ -110,6 +110,7 @@ void check_gemm_case(Shape s, int64_t form_a, int64_t form_b, int64_t batch, dou
   g.stride_b = 0;  // one B for all
   g.stride_c = s.m * g.ldc;
   g.alpha_real = bits(alpha);
+  g.outer = 1;
   g.beta_real = bits(beta);
   std::vector<T> a = small_integers<T>(static_cast<size_t>(g.stride_a * batch + 1), 1);
   std::vector<T> b = small_integers<T>(static_cast<size_t>(rows_b * g.ldb + 1), 2);
@@ -342,7 +343,7 @@ void test_library(Runner& runner) {
   runner.run("parameters that make no sense are refused", [] {
     const auto refused = [](auto change) {
       GemmParams g{
-          static_cast<int64_t>(DType::Float32), 0, 0, 4, 4, 4, 4, 4, 4, 1, 0, 0, 0, bits(1), 0, 0, 0};
+          static_cast<int64_t>(DType::Float32), 0, 0, 4, 4, 4, 4, 4, 4, 1, 0, 0, 0, bits(1), 0, 0, 0, 1};
       change(g);
       try {
         find_routine("gemm")->check(reinterpret_cast<const int64_t*>(&g));

@@ -22,6 +22,7 @@ from jato.compiler.graph.contractions import canonical_contractions
 from jato.compiler.graph.convolutions import CONV_PRODUCT, canonical_convolutions
 from jato.compiler.graph.inline import inline
 from jato.compiler.graph.literals import materialize_literals
+from jato.compiler.graph.products import GEMM
 from jato.compiler.graph.simplify import simplify
 from jato.compiler.kernels.conv import plan_conv
 from jato.compiler.kernels.gemm import fuse_epilogues, plan_gemm
@@ -39,7 +40,6 @@ from jato.core.graph import Graph, Node, Var
 from jato.core.graph_verify import verify
 from jato.loopir.grammar import Kernel
 from jato.loopir.verify import verify as verify_kernel
-from jato.ops.contract import DotGeneral
 from jato.ops.cumulative import Cumulative
 from jato.ops.gather_scatter import Scatter
 from jato.ops.opaque import Opaque
@@ -163,7 +163,7 @@ def _plan_node(step: Any, context: PlanContext) -> None:
     primitive = step.primitive
     if isinstance(primitive, Reshape):
         context.steps.append(View(step.inputs[0], step.outputs[0]))
-    elif isinstance(primitive, DotGeneral):
+    elif primitive is GEMM:
         plan_gemm(context, step)
     elif primitive is CONV_PRODUCT:
         plan_conv(context, step)

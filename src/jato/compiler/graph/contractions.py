@@ -1,13 +1,13 @@
 """Contractions in the form their kernels want.
 
 Takes   a simplified graph.
-Gives   every dot_general either as a product and a sum, which fusion turns into loops, or with
-        operands (batch, m, k) or (batch, k, m) and (batch, k, n) or (batch, n, k): one matrix product per
-        batch index, as BLAS computes it.
+Gives   every dot_general either as a product and a sum, which fusion turns into loops, or as a
+        `Gemm` (products.py), which the native runtime computes.
 Runs    after simplify and before fusion.
 
     matrix @ vector, tiny or integer products     ->  reduce_sum(multiply(broadcast, broadcast))
-    dot_general of any axes                       ->  transpose, reshape, dot_general, reshape
+    dot_general of any axes                       ->  gemm, with copies (transpose, reshape) only where
+                                                      strides cannot say it
 
 A matrix-vector product reads each element once: it runs at memory speed as a fused reduction, and
 what surrounds it fuses too.  16-bit floats are multiplied in float32 and rounded once.
@@ -20,6 +20,7 @@ from math import prod
 from typing import Any
 
 from jato.base import dtypes
+from jato.compiler.graph.products import Products
 from jato.core.graph import Atom, Graph, Node, Var
 from jato.core.staging import trace_to_graph
 from jato.core.trace import set_trace
@@ -31,19 +32,43 @@ from jato.ops.structural import broadcast_in_dim, reduce_sum, reshape, transpose
 
 # Below this many multiplications per batch index a call of BLAS costs more than the loop.
 SMALL = 16 * 16 * 16
+# ...unless there are many of them, with this many multiplications together and edges of this length.
+MANY = 1 << 16
+SMALLEST_EDGE = 8
 
 
 def canonical_contractions(graph: Graph) -> Graph:
     if not any(isinstance(n.primitive, DotGeneral) for n in graph.nodes):
         return graph
-    return splice(
+    return _with_gemms(splice(graph, _rewritten))
+
+
+def _with_gemms(graph: Graph) -> Graph:
+    """Every dot_general as a Gemm, of copies where it must be."""
+    products = Products(graph)
+    copied = splice(
         graph,
         lambda node: (
-            _rewritten(node)
-            if isinstance(node.primitive, DotGeneral) and not is_gemm(node)
+            _copied(node)
+            if isinstance(node.primitive, DotGeneral) and products.gemm(node) is None
             else None
         ),
     )
+    products = Products(copied)
+    nodes: list[Node] = []
+    done: set[Var] = set()
+    for node in copied.nodes:
+        if isinstance(node.primitive, DotGeneral):
+            made = products.gemm(node)
+            assert made is not None, f"no layout for {node}"
+            node = made
+            done.update(made.outputs)
+        elif node.outputs[0] in done:
+            continue  # a transpose that the product writes itself
+        nodes.append(node)
+    return Graph(
+        graph.inputs, nodes, copied.outputs, graph.constvars, graph.consts, graph.name
+    )  # fmt: skip
 
 
 def splice(graph: Graph, replacement: Callable[[Node], Graph | None]) -> Graph:
@@ -67,49 +92,52 @@ def splice(graph: Graph, replacement: Callable[[Node], Graph | None]) -> Graph:
     return Graph(graph.inputs, nodes, outputs, graph.constvars, graph.consts, graph.name)
 
 
-def is_gemm(node: Node) -> bool:
-    """Is the node already in BLAS's form (and worth it)?"""
-    lhs, rhs = (a.aval for a in node.inputs)
-    if not _is_blas_dtype(lhs) or node.params["preferred_element_type"] is not None:
-        return False
-    dims = dims_of(lhs, rhs, node.params["dimension_numbers"])
-    rank = len(dims.batch_shape)
-    return (
-        rank <= 1
-        and dims.lhs_batch == dims.rhs_batch == tuple(range(rank))
-        and len(dims.lhs_free) == len(dims.rhs_free) == len(dims.lhs_contract) == 1
-        and not _prefers_loops(dims)
-    )
-
-
 def _is_blas_dtype(aval: Any) -> bool:
     return dtypes.scalar_name(aval) in ("f32", "f64", "c64", "c128")
 
 
 def _prefers_loops(dims: Dims) -> bool:
     batch, m, n, k = dims.matrix_sizes
-    return min(m, n) <= 1 or m * n * k <= SMALL or batch * m * n * k == 0
+    work = m * n * k
+    if min(m, n, k) <= 1 or batch == 0:
+        return True
+    return work <= SMALL and not (batch * work >= MANY and min(m, n, k) >= SMALLEST_EDGE)
 
 
-def _rewritten(node: Node) -> Graph:
+def _rewritten(node: Node) -> Graph | None:
+    """Loops, or a dot_general of one dtype that BLAS knows; None if it is that already."""
+    if not isinstance(node.primitive, DotGeneral):
+        return None
     lhs, rhs = (a.aval for a in node.inputs)
     dims = dims_of(lhs, rhs, node.params["dimension_numbers"])
     out = node.outputs[0].aval
     half = dtypes.is_floating(lhs.dtype) and lhs.itemsize == 2
     blas = half or _is_blas_dtype(lhs)
-    rule: Callable[..., Any] = _as_sum if not blas or _prefers_loops(dims) else _as_gemm
+    loops = not blas or _prefers_loops(dims)
+    wide = dtypes.DTYPES[11] if half else lhs.dtype
+    if dtypes.is_inexact(out.dtype) and out.itemsize > lhs.itemsize:
+        wide = out.dtype
+    if not loops and wide == lhs.dtype == rhs.dtype == out.dtype:
+        return None
 
     def body(x: Any, y: Any) -> list[Any]:
-        wide = dtypes.DTYPES[11] if half else lhs.dtype
-        if dtypes.is_inexact(out.dtype) and out.itemsize > lhs.itemsize:
-            wide = out.dtype
         if wide != lhs.dtype:
             x, y = convert_element_type(x, wide), convert_element_type(y, wide)
-        result = rule(x, y, dims)
+        if loops:
+            result = _as_sum(x, y, dims)
+        else:
+            result = dot_general(x, y, node.params["dimension_numbers"])
         return [convert_element_type(result, out.dtype, out.weak_type)]
 
     with set_trace(None):
         return trace_to_graph(body, [lhs, rhs], "dot_general")
+
+
+def _copied(node: Node) -> Graph:
+    lhs, rhs = (a.aval for a in node.inputs)
+    dims = dims_of(lhs, rhs, node.params["dimension_numbers"])
+    with set_trace(None):
+        return trace_to_graph(lambda x, y: [_as_gemm(x, y, dims)], [lhs, rhs], "dot_general")
 
 
 def _as_sum(x: Any, y: Any, dims: Dims) -> Any:

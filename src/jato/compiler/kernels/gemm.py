@@ -1,6 +1,6 @@
 """Matrix products as library steps.
 
-Takes   a dot_general in the form that graph/contractions.py makes.
+Takes   a Gemm in the form that graph/products.py makes.
 Gives   one library step; the runtime splits it over threads and multiplies with its own kernel
         (AVX-512, real numbers) or with BLAS.
 
@@ -13,45 +13,44 @@ from __future__ import annotations
 import struct
 
 from jato.base import dtypes
+from jato.compiler.graph.products import MOST_BATCHES, Layout
 from jato.compiler.kernels import blas
 from jato.compiler.loops.nest import LoopNest
 from jato.compiler.plan import Launch, Library, PlanContext
 from jato.core.graph import Node
-from jato.ops.contract import dims_of
 
 _ONE = struct.unpack("<q", struct.pack("<d", 1.0))[0]
 
 # Rows of one tile: enough for BLAS to be efficient, little enough to stay in the second-level cache.
 TILE_BYTES = 256 * 1024
+# Every tile packs the whole right operand: with fewer rows that shows.
+LEAST_ROWS = 112
 
 
 def plan_gemm(context: PlanContext, node: Node) -> None:
-    lhs, rhs = node.inputs
     out = node.outputs[0]
+    layout: Layout = node.params["layout"]
     if context.vector_bytes < 64 or dtypes.is_complex(out.aval.dtype):
         blas.load()  # with AVX-512 the runtime has real products of its own (block_gemm.cpp)
-    dims = dims_of(lhs.aval, rhs.aval, node.params["dimension_numbers"])
-    batch, m, n, k = dims.matrix_sizes
-    first = len(dims.batch_shape)
-    left_transposed = dims.lhs_contract[0] == first
-    right_transposed = dims.rhs_contract[0] == first + 1
+    m, n, k = layout.m, layout.n, layout.k
+    batches = [(1, 0, 0, 0)] * (MOST_BATCHES - len(layout.batches)) + list(layout.batches)
+    outer, inner = batches
     params = [
         out.aval.dtype_code,
-        int(left_transposed),
-        int(right_transposed),
+        int(layout.a[1] != 1),
+        int(layout.b[1] != 1),
         m, n, k,
-        m if left_transposed else k,
-        k if right_transposed else n,
-        n,
-        batch, m * k, k * n, m * n,
+        layout.a[0] if layout.a[1] == 1 else layout.a[1],
+        layout.b[0] if layout.b[1] == 1 else layout.b[1],
+        layout.c_row,
+        *inner,
         _ONE, 0, 0, 0,
+        *outer,
     ]  # fmt: skip
-    operands = [context.in_memory(lhs), context.in_memory(rhs)]
-    flops = 2.0 * batch * m * n * k
-    cost_ns = flops / 60.0
-    context.steps.append(
-        Library("gemm", operands, [out], params, cost_ns, rows=m if batch == 1 else 0)
-    )
+    work = outer[0] * inner[0] * m * n * k
+    rows = m if not layout.batches and layout.c_row == n else 0
+    step = Library("gemm", [context.in_memory(a) for a in node.inputs], [out], params, work / 50.0, rows=rows)
+    context.steps.append(step)
 
 
 def fuse_epilogues(context: PlanContext) -> None:
@@ -70,7 +69,7 @@ def fuse_epilogues(context: PlanContext) -> None:
         if not isinstance(launch, Launch) or not _walks_rows(launch.nest, product):
             continue
         row_bytes = product.writes[0].aval.nbytes // max(1, product.rows)
-        grain = max(16, TILE_BYTES // max(1, row_bytes) // 16 * 16)
+        grain = max(LEAST_ROWS, TILE_BYTES // max(1, row_bytes) // 16 * 16)
         steps[position - 1] = Library(
             product.name, product.reads, product.writes, product.params, product.cost_ns,
             product.rows, grain, launch.nest,
