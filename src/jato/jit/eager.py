@@ -32,9 +32,10 @@ def public(static: Sequence[str] = ()) -> Callable[[_F], Any]:
         count = code.co_argcount
         names = tuple(static)
         positions = tuple(i for i, n in enumerate(code.co_varnames[:count]) if n in names)
-        spec = JitSpec(fun, fun.__name__, positions, names, public=True)
+        name = fun.__name__.lstrip("_")  # messages name what the user called: _where is where
+        spec = JitSpec(fun, name, positions, names, public=True)
         state = JitState(spec)
-        function = _native.JitFunction(fun, state.cold, fun, positions, names, (), fun.__name__)
+        function = _native.JitFunction(fun, state.cold, fun, positions, names, (), name)
         for attribute in ("__name__", "__qualname__", "__module__", "__doc__"):
             setattr(function, attribute, getattr(fun, attribute))
         return remember(function, state)

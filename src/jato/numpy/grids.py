@@ -126,6 +126,8 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """
     rows = require_integer(N, "tri", "N")
     columns = rows if M is None else require_integer(M, "tri", "M")
+    if rows < 0 or columns < 0:
+        raise ValueError(f"tri: sizes must not be negative, got {rows} and {columns}")
     return _tri(rows, columns, require_integer(k, "tri", "k"), default_float(dtype))
 
 

@@ -35,6 +35,7 @@ def unary_function(
         return operation(prepare(name, x))
 
     function.__name__ = function.__qualname__ = name
+    function.__module__ = "jato.numpy"  # where pickle finds it
     note = (
         "x: array or number; integers are converted to floats."
         if prepare is unary_float

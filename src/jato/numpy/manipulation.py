@@ -127,7 +127,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
     else:
         order = normalize_axes("transpose", axes, rank, "axes")
         if len(order) != rank:
-            raise ValueError(f"transpose: axes {tuple(axes)} don't match an array of rank {rank}")
+            raise ValueError(f"transpose: axes {order} don't match an array of rank {rank}")
     return structural.transpose(a, order)
 
 

@@ -39,6 +39,8 @@ def _range_value(x: Any, argument: str) -> Any:
             x, "arange", argument, "Its value decides the result's shape; mark it static."
         )
     host = np.asarray(x)
+    if host.dtype.kind in "OUSMm":
+        raise TypeError(f"arange: argument '{argument}' must be a number, got {x!r:.60}")
     if host.ndim:
         raise TypeError(f"arange: argument '{argument}' must be a number, got shape {host.shape}")
     return host.item() if not isinstance(x, np.generic) else x
@@ -89,7 +91,12 @@ def arange(
         target = canonicalize(dtype)
     if step == 0:
         raise ZeroDivisionError("arange: argument 'step' must not be zero")
-    size = builtins.max(0, math.ceil((stop - start) / step))
+    length = (stop - start) / step
+    if not math.isfinite(length):
+        raise ValueError(
+            f"arange: arguments must be finite numbers, got start {start}, stop {stop}, step {step}"
+        )
+    size = builtins.max(0, math.ceil(length))
     if type(start) is int and type(step) is int and type(stop) is int:
         size = builtins.max(0, -((start - stop) // step))
     if target == np.bool_:

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 import numpy as np
+from jato.base.dtypes import is_integer
 from jato.core.array import require_concrete, require_integer
 from jato.jit.eager import public
 from jato.numpy.manipulation import broadcast_to, item_at, moveaxis, ravel, swapaxes
@@ -173,7 +174,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     """
     m = as_array("rot90", m)
     i, j = normalize_axes("rot90", axes, len(m.shape), "axes")
-    k = k % 4
+    k = require_integer(k, "rot90", "k") % 4
     if k == 0:
         return m
     if k == 2:
@@ -193,9 +194,15 @@ def _roll_static(a: Any, shift: int, axis: int) -> Any:
 def _roll_dynamic(a: Any, shift: Any, axis: int) -> Any:
     """The shift is a value: read at (i - shift) mod size, by slicing the array put twice."""
     size = a.shape[axis]
+    shift = as_array("roll", shift, 1)
+    if not is_integer(dtype_of(shift)) or shift.shape:
+        raise TypeError(
+            "roll: argument 'shift' must be an integer or a tuple of integers, got "
+            f"{dtype_of(shift)} of shape {tuple(shift.shape)}"
+        )
     if size == 0:
         return a
-    shift = elementwise.remainder(as_array("roll", shift), np.asarray(size, dtype_of(shift))[()])
+    shift = elementwise.remainder(shift, np.asarray(size, dtype_of(shift))[()])
     twice = structural.concatenate([a, a], axis)
     start = elementwise.sub(np.asarray(size, dtype_of(shift))[()], shift)
     return indexing.dynamic_slice_in_dim(twice, start, size, axis)

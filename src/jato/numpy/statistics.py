@@ -67,6 +67,10 @@ def _quantile(
     axes = normalize_axes(function, axis, len(a.shape))
     rows = _rows(a, axes)
     size = rows.shape[-1]
+    if math.prod(rows.shape[:-1]) == 0:  # no rows, whatever is in them
+        kept = tuple(1 if i in axes else s for i, s in enumerate(a.shape))
+        left = kept if keepdims else rows.shape[:-1]
+        return structural.full((*q.shape, *left), 0, dtype)
     if size == 0:
         raise ValueError(f"{function}: no elements along axis {axis} of shape {a.shape}")
     missing = is_nan(rows)
