@@ -30,6 +30,10 @@ from jato.core.staging import GraphTrace, GraphTracer, trace_to_graph
 from jato.core.trace import STATE, Trace, current_trace, set_trace
 
 
+# The cost up to which a value is computed again rather than kept: an addition or a multiplication.
+CHEAP = 2.0
+
+
 class PartialEvalTrace(GraphTrace):
     """Records operations with an unknown operand; all others run under the parent."""
 
@@ -158,19 +162,70 @@ def split_graph(
     known_graph = trace_to_graph(known_part, known_avals, graph.name, "partial evaluation")
     assert recorded is not None
     known_closed, known_consts = constants_to_inputs(known_graph)
-    return SplitGraph(
+    unknown_closed = Graph(
+        recorded.constvars + recorded.inputs, recorded.nodes, recorded.outputs, name=graph.name
+    )
+    split = SplitGraph(
         known_closed,
         tuple(known_consts),
-        Graph(
-            recorded.constvars + recorded.inputs,
-            recorded.nodes,
-            recorded.outputs,
-            name=graph.name,
-        ),
+        unknown_closed,
         tuple(recorded.consts),
         tuple(residuals),
         tuple(out_unknown),
     )
+    return recompute_cheap_residuals(split)
+
+
+def recompute_cheap_residuals(split: SplitGraph) -> SplitGraph:
+    """A residual that takes an addition or so to compute from other residuals is not passed on.
+
+    before:  known: b = 2 * a; pass a, b      after:  known: pass a;  unknown: b = 2 * a
+    """
+    known, unknown = split.known, split.unknown
+    first = len(split.unknown_consts)
+    variables = unknown.inputs[first : first + len(split.residuals)]
+    inputs = known.inputs[len(split.known_consts) :]
+    there: dict[Atom, Var] = {}  # a known value -> the same in the unknown part
+    wanted: dict[Atom, Var] = {}
+    for var, residual in zip(variables, split.residuals, strict=True):
+        if residual.is_input:
+            there[inputs[residual.index]] = var
+        else:
+            wanted[known.outputs[residual.index]] = var
+    made: list[Node] = []
+    for node in known.nodes:
+        var = wanted.get(node.outputs[0])
+        if var is None:
+            continue
+        there[node.outputs[0]] = var
+        if is_cheap(node) and all(type(a) is Literal or a in there for a in node.inputs):
+            atoms = [a if type(a) is Literal else there[a] for a in node.inputs]
+            made.append(Node(node.primitive, atoms, [var], node.params, node.frame))
+    if not made:
+        return split
+    gone = {node.outputs[0] for node in made}
+    kept = len(split.out_unknown) - sum(split.out_unknown)  # known results; residuals follow
+    outputs = list(known.outputs[:kept])
+    residuals: list[Residual] = []
+    for var, residual in zip(variables, split.residuals, strict=True):
+        if var in gone:
+            continue
+        if not residual.is_input and residual.index >= kept:
+            outputs.append(known.outputs[residual.index])
+            residual = Residual(False, len(outputs) - 1)
+        residuals.append(residual)
+    passed = [v for v in unknown.inputs if v not in gone]
+    return split._replace(
+        known=eliminate_dead_code(Graph(known.inputs, known.nodes, outputs, name=known.name))[0],
+        unknown=Graph(passed, [*made, *unknown.nodes], unknown.outputs, name=unknown.name),
+        residuals=tuple(residuals),
+    )
+
+
+def is_cheap(node: Node) -> bool:
+    """Is the result worth computing twice rather than keeping?"""
+    primitive = node.primitive
+    return primitive.pointwise and primitive.cost <= CHEAP and len(node.outputs) == 1
 
 
 def _separate_residuals(

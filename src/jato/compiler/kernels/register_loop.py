@@ -30,6 +30,7 @@ from jato.ops.reduction_family import Reduction
 
 # Numbers carried in registers, and the work of one iteration in scalar operations.
 MOST_SCALARS = 64
+MOST_LOADS = 512
 MOST_WORK = 4000.0
 FOREVER = 1 << 62
 
@@ -65,12 +66,13 @@ def register_loop(loop: LoopOperands, vector_bytes: int) -> LoopNest | None:
     if not all(_may_inline(n) for n in nodes) or loop.length == 0:
         return None
     shape = _common_shape(loop, nodes)
-    scalars = sum(v.aval.size for v in (*loop.carries, *loop.slices))
+    scalars = sum(v.aval.size for v in loop.carries)
+    loads = sum(v.aval.size for v in loop.slices)
     work = sum(cost.element_cost(n) * n.outputs[0].aval.size for n in nodes)
     attempts: list[_Pointwise | _Scalars] = []
     if shape is not None and shape != () and prod(shape) > 0:
         attempts.append(_Pointwise(loop, shape, vector_bytes))
-    if scalars <= MOST_SCALARS and work <= MOST_WORK and not loop.per_element:
+    if scalars <= MOST_SCALARS and loads <= MOST_LOADS and work <= MOST_WORK and not loop.per_element:
         attempts.insert(0 if shape in (None, ()) or prod(shape) <= 8 else 1, _Scalars(loop))
     for attempt in attempts:
         try:
