@@ -33,6 +33,13 @@ def test_values_are_checked():
         config.update("jax_numpy_dtype_promotion", "loose")
 
 
+def test_what_is_not_there_is_refused():
+    with pytest.raises(ValueError, match="jax_threefry_partitionable must be one of True"):
+        config.update("jax_threefry_partitionable", False)
+    with pytest.raises(ValueError, match="keys are not tracked"):
+        config.update("jax_debug_key_reuse", True)
+
+
 def test_a_listener_may_refuse():
     private = Config()
 

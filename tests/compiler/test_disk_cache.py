@@ -6,9 +6,11 @@ import sys
 import threading
 import time
 import warnings
+from pathlib import Path
 
 import pytest
 
+from jato.base.config import config
 from jato.compiler import disk_cache
 
 
@@ -52,6 +54,14 @@ def test_empty_variable_turns_it_off(monkeypatch):
     monkeypatch.setenv("JATO_CACHE_DIR", "")
     disk_cache.put("ab12", b"code")
     assert disk_cache.get("ab12") is None
+
+
+def test_the_setting_comes_before_the_environment(folder, tmp_path, monkeypatch):
+    with config.override("jax_compilation_cache_dir", str(tmp_path / "other")):
+        assert disk_cache.folder() == tmp_path / "other"
+    assert disk_cache.folder() == folder
+    monkeypatch.setenv("JATO_CACHE_DIR", "~/kernels")
+    assert disk_cache.folder() == Path("~/kernels").expanduser()
 
 
 def test_default_folder(monkeypatch, tmp_path):

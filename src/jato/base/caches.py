@@ -7,6 +7,7 @@ for as long as that object lives.  Start reading at `weakly_cached`.
 from __future__ import annotations
 
 import functools
+import os
 import threading
 import weakref
 from collections import OrderedDict
@@ -31,6 +32,16 @@ def clear_all() -> None:
         cache.clear()
     for clear in _clearers:
         clear()
+
+
+def _renew_locks() -> None:
+    """In a child of fork: another thread of the parent may have held a lock."""
+    for cache in list(_caches):
+        cache._lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 class LruCache:

@@ -23,14 +23,14 @@ _FALSE = ("0", "false", "no", "off", "n", "f", "")
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One setting.  `kind`: bool, int or str; `optional`: None is allowed; `choices`: of str."""
+    """One setting.  `kind`: bool, int or str; `optional`: None is allowed; `choices`: if limited."""
 
     name: str
     kind: type
     default: Any
     doc: str
     environment: tuple[str, ...] = ()
-    choices: tuple[str, ...] = ()
+    choices: tuple[Any, ...] = ()
     optional: bool = False
     # does it change what programs compute, so that cached calls must not be reused?
     semantic: bool = True
@@ -49,21 +49,24 @@ class Flag:
         if value is None and self.optional:
             return None
         if self.kind is bool and isinstance(value, int) and value in (0, 1):
-            return bool(value)
+            return self.chosen(bool(value))
         if self.kind is int and isinstance(value, int) and not isinstance(value, bool):
-            return int(value)
+            return self.chosen(int(value))
         if self.kind is str and isinstance(value, str):
-            if self.choices and value not in self.choices:
-                raise ValueError(
-                    f"config.update: {self.name} must be one of {', '.join(self.choices)}, "
-                    f"got {value!r}"
-                )
-            return value
+            return self.chosen(value)
         raise TypeError(
             f"config.update: {self.name} must be of type {self.kind.__name__}"
             + (" or None" if self.optional else "")
             + f", got {value!r}"
         )
+
+    def chosen(self, value: Any) -> Any:
+        if self.choices and value not in self.choices:
+            raise ValueError(
+                f"config.update: {self.name} must be one of {', '.join(map(str, self.choices))}, "
+                f"got {value!r}. {self.doc}"
+            )
+        return value
 
 
 def _flag(name: str, kind: type, default: Any, doc: str, **options: Any) -> Flag:
@@ -79,15 +82,18 @@ FLAGS: tuple[Flag, ...] = (
     _flag("jax_debug_infs", bool, False, "Raise FloatingPointError when a result has an infinity."),
     _flag("jax_check_tracer_leaks", bool, False, "Report tracers that outlive their trace.",
           environment=("JAX_CHECK_TRACER_LEAKS",)),
-    _flag("jax_debug_key_reuse", bool, False, "Raise KeyReuseError when a random key is reused."),
+    _flag("jax_debug_key_reuse", bool, False, "Uses of random keys are not tracked.",
+          choices=(False,)),
     _flag("jax_enable_custom_prng", bool, False, "random.PRNGKey makes typed keys."),
-    _flag("jax_threefry_partitionable", bool, True, "Random bits do not depend on sharding."),
+    _flag("jax_threefry_partitionable", bool, True,
+          "Random bits are those of JAX's partitionable Threefry, its default.", choices=(True,)),
     _flag("jax_numpy_dtype_promotion", str, "standard", "'strict' forbids implicit promotion.",
           choices=("standard", "strict")),
     _flag("jax_numpy_rank_promotion", str, "allow", "What implicit rank promotion does.",
           choices=("allow", "warn", "raise")),
-    _flag("jax_default_matmul_precision", str, None, "Precision of products where none is given.",
-          choices=_MATMUL, optional=True),
+    _flag("jax_default_matmul_precision", str, None,
+          "Accepted; products are always computed in full precision.",
+          choices=_MATMUL, optional=True, semantic=False),
     _flag("jax_default_prng_impl", str, "threefry2x32", "The random bit generator.",
           choices=("threefry2x32",)),
     _flag("jax_num_cpu_devices", int, 1, "Number of logical CPU devices."),
@@ -101,8 +107,9 @@ FLAGS: tuple[Flag, ...] = (
           semantic=False),
     _flag("jax_transfer_guard", str, "allow", "Accepted; host and device memory are one.",
           semantic=False, optional=True),
-    _flag("jax_compilation_cache_dir", str, None, "Folder of the disk cache; '' is off.",
-          optional=True, semantic=False),
+    _flag("jax_compilation_cache_dir", str, None,
+          "Folder of the disk cache ('' is off), in place of the environment's JATO_CACHE_DIR.",
+          optional=True, semantic=False, environment=()),
     _flag("jax_persistent_cache_min_compile_time_secs", int, 0,
           "Accepted; every kernel is cached.", semantic=False),
     _flag("jax_include_full_tracebacks_in_locations", bool, False, "Accepted.", semantic=False),

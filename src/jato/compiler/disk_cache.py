@@ -1,7 +1,8 @@
 """Object code on disk, so that a second process compiles nothing that the first one compiled.
 
-`get(key)` and `put(key, data)` over a folder: `JATO_CACHE_DIR`, by default `jato` in the user's
-cache folder; the empty string turns the cache off.  Writes are atomic (a temporary file, renamed).
+`get(key)` and `put(key, data)` over a folder: the setting `jax_compilation_cache_dir` or the
+environment's `JATO_CACHE_DIR`, by default `jato` in the user's cache folder; the empty string turns
+the cache off.  Writes are atomic (a temporary file, renamed).
 Every file carries a checksum: a damaged one is removed and counts as absent.  The folder is kept
 below a size (`JATO_CACHE_LIMIT` bytes, 512 MiB by default) by removing what was used least
 recently.  Where the folder cannot be written, everything works without it, after one warning.
@@ -19,6 +20,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from jato.base.config import config
 from jato.base.lazy import LazyModule
 
 # Only a process that compiles writes files; tempfile brings random, shutil and their kin.
@@ -40,9 +42,11 @@ _warned = False
 
 def folder() -> Path | None:
     """Where the entries are; None when the cache is off."""
-    given = os.environ.get("JATO_CACHE_DIR")
+    given = config.jax_compilation_cache_dir
+    if given is None:
+        given = os.environ.get("JATO_CACHE_DIR")
     if given is not None:
-        return Path(given) if given else None
+        return Path(given).expanduser() if given else None
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA")
     elif sys.platform == "darwin":

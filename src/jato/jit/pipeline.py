@@ -156,7 +156,7 @@ class JitState:
             return self.checked(arguments, leaves, in_tree)
         if not spec.public:
             self.history.record(args, kwargs, arguments)
-            if config.jax_log_compiles or os.environ.get("JATO_LOG_COMPILES") == "1":
+            if config.jax_log_compiles or config.jax_explain_cache_misses:
                 self.log(args, kwargs)
         traced = self.trace(arguments, [type_of(x) for x in leaves], in_tree)
         donated = self.donated_positions(args, kwargs, arguments, leaves)
@@ -337,6 +337,16 @@ def _forget_entries() -> None:
 
 
 caches.register(_forget_entries)
+
+
+def _renew_locks() -> None:
+    """In a child of fork: another thread of the parent may have held a lock."""
+    for function in list(_functions):
+        function._state.lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 def check_static(spec: JitSpec, which: int | str, value: Any) -> None:

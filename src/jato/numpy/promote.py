@@ -14,11 +14,13 @@ what tracing can afford (design.md: 5 us an operation, everything included).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 from jato.base import dtypes
+from jato.base.config import config
 from jato.base.dtypes import canonicalize, code_of
 from jato.base.errors import ShapeMismatchError
 from jato.ops import convert, structural
@@ -100,10 +102,35 @@ def join_types(*xs: Any) -> tuple[Any, bool]:
     codes = [_type_key(x) for x in xs]
     key = (dtypes.x64_enabled(), *(codes if len(codes) <= 2 else sorted(set(codes))))
     found = _join_cache.get(key)
-    if found is None:
+    if found is None or config.jax_numpy_dtype_promotion == "strict":
+        if config.jax_numpy_dtype_promotion == "strict":
+            _require_one_dtype(xs)
         found = dtypes.promote(*[(dtype_of(x), is_weak(x)) for x in xs])
         _join_cache[key] = found
     return found
+
+
+def _require_one_dtype(xs: Sequence[Any]) -> None:
+    """ValueError unless the operands have one dtype, numbers of no wider kind aside."""
+    strong = {dtype_of(x) for x in xs if not is_weak(x)}
+    if len(strong) > 1 or any(
+        _kind(dtype_of(x)) > _kind(d) or (_kind(d) == 0) != (_kind(dtype_of(x)) == 0)
+        for d in strong
+        for x in xs
+        if is_weak(x)
+    ):
+        listed = ", ".join(f"{dtype_of(x)}{' (weak)' * is_weak(x)}" for x in xs)
+        raise ValueError(
+            f"operands of dtypes {listed} have no implicit promotion while "
+            "jax_numpy_dtype_promotion is 'strict'. Convert them with .astype."
+        )
+
+
+def _kind(dtype: Any) -> int:
+    """0 bool, 1 integer, 2 real, 3 complex."""
+    if dtypes.is_bool(dtype):
+        return 0
+    return 1 if dtypes.is_integer(dtype) else 2 if dtypes.is_floating(dtype) else 3
 
 
 def _type_key(x: Any) -> int:
@@ -191,8 +218,23 @@ def broadcast_operands(function: str, xs: Sequence[Any]) -> list[Any]:
     several = {s for s in shapes if s}
     if len(several) <= 1:
         return list(xs)
+    if config.jax_numpy_rank_promotion != "allow":
+        _notice_ranks(function, several)
     target = common_shape(function, shapes)
     return [broadcast(x, target) if s else x for x, s in zip(xs, shapes, strict=True)]
+
+
+def _notice_ranks(function: str, shapes: Collection[tuple[int, ...]]) -> None:
+    """Warns or raises ValueError, as `jax_numpy_rank_promotion` says, if the ranks differ."""
+    if len({len(s) for s in shapes}) == 1:
+        return
+    message = (
+        f"{function}: operands of shapes {', '.join(map(str, shapes))} differ in rank. Reshape them, "
+        "or set jax_numpy_rank_promotion to 'allow'."
+    )
+    if config.jax_numpy_rank_promotion == "raise":
+        raise ValueError(message)
+    warnings.warn(message, stacklevel=2)
 
 
 # ---- operands of elementwise functions

@@ -14,6 +14,7 @@ import numpy as np
 
 import jato.numpy as jnp
 from jato.base import dtypes
+from jato.base.config import config
 from jato.core.types import type_of
 from jato.jit.eager import public
 from jato.numpy.promote import normalize_shape
@@ -100,7 +101,7 @@ def _seed_words(function: str, seed: Any) -> Any:
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
-    """A raw random key, uint32[2], from an integer seed.
+    """A raw random key, uint32[2], from an integer seed; typed with `jax_enable_custom_prng`.
 
     impl: "threefry2x32" or None.  TypeError unless seed is an integer scalar; OverflowError beyond
     64 bits.
@@ -109,7 +110,8 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     Array([ 0, 42], dtype=uint32)
     """
     _check_implementation("PRNGKey", impl)
-    return _seed_words("PRNGKey", seed)
+    words = _seed_words("PRNGKey", seed)
+    return random_bits.random_wrap(words) if config.jax_enable_custom_prng else words
 
 
 def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
