@@ -102,3 +102,10 @@ def test_halves_are_multiplied_in_float32():
     wide = jato.jit(lambda x, y: lax.dot(x, y, preferred_element_type=np.float32))(x, y)
     assert wide.dtype == np.float32
     _close(wide, x.astype(np.float64) @ y, 1e-5)
+
+
+@pytest.mark.parametrize("k", [1, 2, 7, 8, 9, 10, 11, 12, 33])
+@pytest.mark.parametrize("n", [15, 16, 17, 64])
+def test_a_row_times_a_matrix_sums_in_several_parts(k, n):
+    x, y = _array(1, k), _array(k, n)
+    _close(jato.jit(jnp.matmul)(x, y), x.astype(np.float64) @ y)

@@ -19,6 +19,8 @@ from jato.loopir.scalar_ops import SCALAR_OPS
 
 # A reduction whose element has at most this many operations gets its tail as a copy of the body.
 PEEL_LIMIT = 12
+# Partial results of a reduction that each lane of an outer loop does for itself.
+UNROLL = 4
 
 
 class ReduceEmitter(LoopEmitter):
@@ -32,8 +34,11 @@ class ReduceEmitter(LoopEmitter):
         if not lanes:
             width = self.lanes if statement.results[0] in self._varying else 0
             init = [self.text_of(e, width) for e in statement.identity]
-            runs = self._runs(statement.start, statement.stop)
-            totals = self._reduce_loop(statement, start, stop, width, 0, init, runs, False)
+            if width and self._unrolls(statement):
+                totals = self._unrolled_reduce(statement, start, stop, width, init)
+            else:
+                runs = self._runs(statement.start, statement.stop)
+                totals = self._reduce_loop(statement, start, stop, width, 0, init, runs, False)
             for result, text in zip(statement.results, totals, strict=True):
                 self.define(result, Val(text, width, level))
             return
@@ -77,6 +82,42 @@ class ReduceEmitter(LoopEmitter):
             code.ins(f"phi {kind} [{total}, %{before}], [{value}, %{inside}]")
             for kind, total, value in zip(kinds, totals, values, strict=True)
         ]
+
+    def _unrolls(self, statement: Reduce) -> bool:
+        """Does a chain of combinations, one for each iteration, take longer than the work?"""
+        extent = extent_of(statement.start, statement.stop)
+        long = extent is None or extent >= 2 * UNROLL
+        return long and not statement.body and operations_below(statement.elements, PEEL_LIMIT)
+
+    def _unrolled_reduce(
+        self, statement: Reduce, start: str, stop: str, width: int, init: list[str]
+    ) -> list[str]:
+        """UNROLL partial results side by side, then the rest one by one.
+
+        x @ w for a row x of 32 and a 32 x 32 matrix: 49 instead of 73 ns with tanh."""
+        middle = self._whole_groups(start, stop, UNROLL)
+        loop = self._open(start, middle, UNROLL, False)
+        kinds = [ins.type_of(e.dtype, width) for e in statement.elements]
+        parts = [
+            [self._carry(loop, kind, text) for kind, text in zip(kinds, init, strict=True)]
+            for _ in range(UNROLL)
+        ]
+        for offset, phis in enumerate(parts):
+            self.push_inline()
+            index = self.code.ins(f"add i64 {loop.counter}, {offset}") if offset else loop.counter
+            nexts = self._iteration(statement, index, width, 0, None, [p.name for p in phis])
+            self.pop()
+            for phi, text in zip(phis, nexts, strict=True):
+                phi.next = text
+        flat = self._close(loop)
+        count = len(kinds)
+        sets = [flat[i : i + count] for i in range(0, len(flat), count)]
+        while len(sets) > 1:
+            sets = [
+                self._combine(statement, sets[i], sets[i + 1], width)
+                for i in range(0, len(sets), 2)
+            ]
+        return self._reduce_loop(statement, middle, stop, width, 0, sets[0], False, False)
 
     def _reduce_loop(
         self, statement: Reduce, start: str, stop: str, width: int, lanes: int, init: list[str],
