@@ -11,12 +11,14 @@ from jato.base.config import Config, config, enable_x64
 def test_update_and_override():
     assert config.jax_enable_x64 == dtypes.x64_enabled()
     before, epoch = config.jax_enable_x64, config.epoch
+    with enable_x64(not before):
+        other = config.epoch
+    assert config.epoch == epoch != other  # the same configuration again
     with enable_x64(True):
         assert dtypes.x64_enabled() and config.jax_enable_x64
         with enable_x64(False):
             assert not dtypes.x64_enabled()
     assert config.jax_enable_x64 == before
-    assert config.epoch > epoch
 
 
 def test_unknown_setting_suggests_a_name():

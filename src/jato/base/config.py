@@ -2,13 +2,15 @@
 
 A flag is a row of `FLAGS`: its type, default, environment variables, what it does.  Reading is
 attribute access (`config.jax_enable_x64`), writing is `config.update(name, value)`, and
-`config.override(name, value)` is the `with` form.  A change of a flag that affects what programs
-compute bumps the native config epoch, so that no cached call of another configuration is used.
+`config.override(name, value)` is the `with` form.  The values of all flags that affect what programs
+compute have a number, the config epoch: cached calls are used under their own configuration only,
+and again when it comes back.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -116,15 +118,32 @@ FLAGS: tuple[Flag, ...] = (
 )  # fmt: skip
 
 
+# Variables that native code reads when it starts: a typing error must not be taken for "not set".
+NATIVE_VARIABLES = {
+    "JATO_NUM_THREADS": (r"[0-9]+", "a number of threads (0: as many as there are cores)"),
+    "JATO_MEMORY_LIMIT": (r"[0-9]+(\.[0-9]+)?([KMGT]i?)?B?", "bytes, such as 4000000000 or 4G"),
+    "JATO_CACHE_LIMIT": (r"[0-9]+", "bytes, such as 1000000000"),
+}
+
+
+def _check_environment() -> None:
+    for variable, (pattern, expected) in NATIVE_VARIABLES.items():
+        text = os.environ.get(variable)
+        if text and not re.fullmatch(pattern, text, re.IGNORECASE):
+            raise ValueError(f"environment variable {variable}: expected {expected}, got {text!r}")
+
+
 class Config:
     """The values of the flags, as attributes.  The one instance is `config`."""
 
     def __init__(self) -> None:
         self.__dict__["_flags"] = {flag.name: flag for flag in FLAGS}
         self.__dict__["_listeners"] = {}
-        self.__dict__["_epoch"] = 0
+        _check_environment()
         for flag in FLAGS:
             self.__dict__[flag.name] = self._from_environment(flag)
+        self.__dict__["_epochs"] = {self._semantics(): 0}  # of every configuration so far
+        self.__dict__["_epoch"] = 0
 
     @staticmethod
     def _from_environment(flag: Flag) -> Any:
@@ -167,8 +186,11 @@ class Config:
             listener(value)
         self.__dict__[name] = value
         if flag.semantic:
-            self.__dict__["_epoch"] += 1
+            self.__dict__["_epoch"] = self._epochs.setdefault(self._semantics(), len(self._epochs))
             _native.set_config_epoch(self._epoch)
+
+    def _semantics(self) -> tuple[Any, ...]:
+        return tuple(self.__dict__[f.name] for f in FLAGS if f.semantic)
 
     def read(self, name: str) -> Any:
         """The value of a flag by name."""
@@ -180,7 +202,7 @@ class Config:
 
     @property
     def epoch(self) -> int:
-        """Counts the changes that affect what programs compute."""
+        """The number of the present values of the flags that affect what programs compute."""
         return int(self._epoch)
 
     def on_change(self, name: str, listener: Callable[[Any], None]) -> None:
