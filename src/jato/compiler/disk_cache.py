@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import stat
 import sys
 import threading
 import time
@@ -63,7 +64,7 @@ def get(key: str) -> bytes | None:
         return None
     path = _path(root, key)
     try:
-        packed = path.read_bytes()
+        packed = _read(path)
     except OSError:
         return None
     data = _checked(packed)
@@ -109,6 +110,12 @@ def drop(key: str) -> None:
 
 def _path(root: Path, key: str) -> Path:
     return root / key[:2] / f"{key}{_SUFFIX}"
+
+
+def _read(path: Path) -> bytes:
+    """The content of a regular file; of anything else (a pipe, a device) nothing, and no wait."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        return file.read() if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
 
 
 def _digest(data: bytes) -> bytes:
@@ -163,7 +170,10 @@ def trim(root: Path, limit: int) -> None:
     now = time.time()
     try:
         for path in root.glob("??/*"):
-            status = path.stat()
+            try:
+                status = path.lstat()
+            except FileNotFoundError:
+                continue  # another process trims at the same time
             if path.suffix == _SUFFIX:
                 entries.append((status.st_mtime, status.st_size, path))
             elif path.name.startswith(".tmp-") and now - status.st_mtime > _TOUCH_SECONDS:
