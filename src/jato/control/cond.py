@@ -9,6 +9,7 @@ branches and selects.  Start reading at `Cond`; `cond` and `switch` are the user
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,13 @@ from jato.control.staged_functions import (
     trace_functions,
     unite_consts,
 )
-from jato.core.graph import Graph, Node, Var, evaluate
+from jato.core.graph import Atom, Graph, Literal, Node, Var, evaluate
 from jato.core.primitive import AxisData, Primitive, UndefinedPrimal
 from jato.core.staging import trace_to_graph
 from jato.core.types import ArrayType, Zero, type_of
 from jato.ops.convert import convert_element_type
-from jato.ops.selection import clamp, eq, ne, select_n
+from jato.ops.reduction_family import Reduction
+from jato.ops.selection import CLAMP, GT, SELECT_N, clamp, eq, ne, select_n
 from jato.ops.shapes import zeros
 from jato.ops.structural import broadcast_in_dim
 from jato.transforms.batching import batch_graph, with_dim
@@ -40,6 +42,11 @@ from jato.transforms.partial_eval import PartialEvalTrace, SplitGraph, split_gra
 from jato.transforms.transpose import transpose_graph
 
 _INDEX = np.dtype("int32")
+
+# Branches of at most so many additions together, on arrays of so few elements, all run: a branch of
+# the plan costs more, and a loop around it could not live in registers.
+MOST_WORK = 128.0
+MOST_ELEMENTS = 64
 
 
 class Cond(Primitive):
@@ -177,6 +184,37 @@ class Cond(Primitive):
         outputs = [v for v, u in zip(node.outputs, used, strict=True) if u]
         return Node(self, [node.inputs[0], *inputs], outputs, {"branches": branches}, node.frame)
 
+    def simplify(self, node: Node, rewriter: Any) -> Any:
+        """Branches of little work on few numbers: all run, and a select takes one's results.
+
+        cond(i, x; x + 1 | x * 2)   ->   select_n(i > 0, x + 1, x * 2)     inside of a kernel
+        """
+        index, *operands = node.inputs
+        branches: tuple[Graph, ...] = node.params["branches"]
+        if sum(map(work_of, branches)) > MOST_WORK:
+            return None
+        results = []
+        for branch in branches:
+            env: dict[Atom, Atom] = dict(zip(branch.inputs, operands, strict=True))
+            for inner in branch.nodes:
+                atoms = [env.get(a, a) for a in inner.inputs]
+                env[inner.outputs[0]] = rewriter.bind(inner.primitive, *atoms, **inner.params)[0]
+            results.append([env.get(a, a) for a in branch.outputs])
+        if len(branches) == 1:
+            return results[0]
+        zero = Literal(0, index.aval)
+        if len(branches) == 2:
+            (which,) = rewriter.bind(GT, index, zero)
+        else:
+            last = Literal(len(branches) - 1, index.aval)
+            (which,) = rewriter.bind(CLAMP, zero, index, last)
+        return [
+            cases[0]
+            if all(a is cases[0] for a in cases)
+            else rewriter.bind(SELECT_N, which, *cases)[0]
+            for cases in zip(*results, strict=True)
+        ]
+
     def plan(self, context: Any, node: Node) -> None:
         index, *operands = node.inputs
         context.branch(index, node.params["branches"], operands, node.outputs)
@@ -193,6 +231,21 @@ class Cond(Primitive):
 
 
 cond_p = Cond("cond")
+
+
+def work_of(branch: Graph) -> float:
+    """Additions that it takes to run a branch inside of a kernel; infinite where it cannot."""
+    total = 0.0
+    values = [*branch.outputs, *(v for n in branch.nodes for v in n.outputs)]
+    if branch.constvars or any(v.aval.size > MOST_ELEMENTS for v in values):
+        return inf
+    for node in branch.nodes:
+        primitive = node.primitive
+        if not primitive.fusable or primitive.rereads or len(node.outputs) != 1:
+            return inf
+        reduces = isinstance(primitive, Reduction)
+        total += primitive.cost * (node.inputs if reduces else node.outputs)[0].aval.size
+    return total
 
 
 def union(*masks: Sequence[bool]) -> tuple[bool, ...]:
