@@ -14,11 +14,12 @@ import jato.numpy as jnp
 from jato.compiler.memory import (
     ALIGNMENT,
     Lifetime,
+    Lifetimes,
     OutputWrite,
     assign_donations,
     assign_offsets,
 )
-from jato.compiler.plan import Choose, Copy, Library, Lifetimes, Repeat, Step, Swap, View
+from jato.compiler.steps import Choose, Copy, Library, Repeat, Step, Swap, View
 from jato.core.graph import Var
 from jato.core.types import array_type
 

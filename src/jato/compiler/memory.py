@@ -2,7 +2,7 @@
 
 Takes   the ordered steps of a program with what each reads and writes.
 Gives   an offset in one arena for every temporary, and take-over pairs.
-Runs    before plan.py builds the executable.
+Runs    before assembly.py builds the executable.
 
 Temporaries whose lifetimes do not overlap share memory (first fit over the sorted holes).
 """
@@ -11,9 +11,21 @@ from __future__ import annotations
 
 import bisect
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from jato.compiler.steps import (
+    Choose,
+    Repeat,
+    Slice,
+    Step,
+    Swap,
+    View,
+    all_steps,
+    blocks_of,
+    reads_of,
+    writes_of,
+)
 from jato.core.graph import Var
 
 ALIGNMENT = 64
@@ -30,6 +42,74 @@ class Lifetime:
     size: int
     born: int
     dies: int
+
+
+class Lifetimes:
+    """When temporaries are alive, by position of the steps in program order.
+
+    A value that a loop uses but does not make lives until the loop ends; the two sides of a swap
+    live as one, through the whole loop."""
+
+    def __init__(self, root: Callable[[Var], Var], placed: dict[Var, int]):
+        self.root = root
+        self.placed = placed
+        self.clock = 0
+        self.born: dict[Var, int] = {}
+        self.dies: dict[Var, int] = {}
+        self.swaps: list[tuple[Var, Var]] = []
+
+    def of(self, steps: Sequence[Step]) -> list[Lifetime]:
+        self.walk(steps)
+        for _ in range(2):  # a carry of nested loops is swapped in each of them
+            for pair in self.swaps:
+                temporary = [v for v in pair if v in self.born]
+                if len(temporary) < len(pair):
+                    # swapped with a result, whose memory may end up here until all is done
+                    for v in temporary:
+                        self.born[v], self.dies[v] = 0, self.clock
+                    continue
+                first = min(self.born[v] for v in temporary)
+                last = max(self.dies[v] for v in temporary)
+                for v in temporary:
+                    self.born[v], self.dies[v] = first, last
+        return [Lifetime(v, v.aval.nbytes, b, self.dies[v]) for v, b in self.born.items()]
+
+    def walk(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            self.clock += 1
+            if isinstance(step, View):
+                continue
+            for v in (*reads_of(step), *writes_of(step)):
+                self.touch(v)
+            if isinstance(step, Swap):
+                self.swaps.append((self.root(step.first), self.root(step.second)))
+            start = self.clock
+            for block in blocks_of(step):
+                self.walk(block)
+            if isinstance(step, (Repeat, Choose)):
+                self.clock += 1
+            if isinstance(step, Repeat):
+                inside = {
+                    self.root(v)
+                    for s in all_steps(step.body)
+                    if not isinstance(s, View)
+                    for v in (*reads_of(s), *writes_of(s))
+                }
+                swapped = {v for pair in self.swaps for v in pair}
+                # what slices point into is read and written through them, all the time
+                whole = {self.root(s.base) for s in all_steps(step.body) if isinstance(s, Slice)}
+                for v in inside:
+                    if v in self.born and (self.born[v] < start or v in swapped | whole):
+                        self.born[v] = min(self.born[v], start)
+                        self.dies[v] = self.clock
+                if step.predicate is not None:
+                    self.touch(step.predicate)
+
+    def touch(self, var: Var) -> None:
+        root = self.root(var)
+        if root not in self.placed:
+            self.born.setdefault(root, self.clock)
+            self.dies[root] = self.clock
 
 
 def assign_offsets(lifetimes: Sequence[Lifetime]) -> tuple[dict[Var, int], int]:

@@ -16,6 +16,7 @@ from jato.base import observe
 from jato.base.caches import weakly_cached
 from jato.base.errors import MissingRule
 from jato.compiler import kernel_cache
+from jato.compiler.assembly import KernelUse, build_executable
 from jato.compiler.fusion.cost import reduced_size
 from jato.compiler.fusion.partition import Group, partition
 from jato.compiler.graph.contractions import canonical_contractions
@@ -35,7 +36,8 @@ from jato.compiler.loops.generalize import generalize
 from jato.compiler.loops.lower import UnplacedReduction
 from jato.compiler.loops.nest import LoopNest
 from jato.compiler.loops.schedule import schedule
-from jato.compiler.plan import KernelUse, PlanContext, View, build_executable
+from jato.compiler.plan import PlanContext
+from jato.compiler.steps import View
 from jato.core.graph import Graph, Node, Var
 from jato.core.graph_verify import verify
 from jato.loopir.grammar import Kernel

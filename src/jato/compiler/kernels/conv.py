@@ -10,7 +10,8 @@ from __future__ import annotations
 from math import prod
 
 from jato.compiler.graph.convolutions import MOST_AXES
-from jato.compiler.plan import Library, PlanContext
+from jato.compiler.plan import PlanContext
+from jato.compiler.steps import Library
 from jato.core.graph import Node
 
 

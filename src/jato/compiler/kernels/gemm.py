@@ -16,7 +16,8 @@ from jato.base import dtypes
 from jato.compiler.graph.products import MOST_BATCHES, Layout
 from jato.compiler.kernels import blas
 from jato.compiler.loops.nest import LoopNest
-from jato.compiler.plan import Launch, Library, PlanContext
+from jato.compiler.plan import PlanContext
+from jato.compiler.steps import Launch, Library
 from jato.core.graph import Node
 
 _ONE = struct.unpack("<q", struct.pack("<d", 1.0))[0]

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from jato.compiler.kernels import blas
-from jato.compiler.plan import Host, Library, PlanContext
+from jato.compiler.plan import PlanContext
+from jato.compiler.steps import Host, Library
 from jato.core.graph import Node
 
 
