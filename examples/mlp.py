@@ -26,7 +26,7 @@ def init(key):
 def logits(parameters, images):
     x = images.reshape(len(images), -1)
     for layer in parameters[:-1]:
-        x = jato.nn.relu(x @ layer["weight"] + layer["bias"])
+        x = jato.nn.gelu(x @ layer["weight"] + layer["bias"])
     return x @ parameters[-1]["weight"] + parameters[-1]["bias"]
 
 
