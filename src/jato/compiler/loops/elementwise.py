@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import ceil, prod
 
 from jato.compiler.fusion import cost
+from jato.compiler.loops.borders import MOST_COST, MOST_CUTS, cut_points
 from jato.compiler.loops.group import GroupSchedule
 from jato.compiler.loops.lower import Index, Lowering
 from jato.compiler.loops.nest import LoopNest, chunk_bounds, divides, with_ones
@@ -24,6 +25,8 @@ from jato.ops.reduction_family import Reduction
 SHORT_AXIS = 16
 # Elements of a vector loop that one grid step gets at the most, when there are few outer steps.
 CHUNK = 1 << 14
+# Loops of fewer vectors are not worth cutting at the borders of their guards.
+SHORTEST_CUT = 4
 
 
 class ElementwiseSchedule(GroupSchedule):
@@ -89,19 +92,40 @@ class ElementwiseSchedule(GroupSchedule):
 
     def by_rows(self, outer: list[int], inner: list[int]) -> LoopNest:
         """Grid over the outer axes (and chunks of the inner loop), vector loop over the inner."""
+        nest, cuts = self.rows_in_pieces(outer, inner, [])
+        if 0 < len(cuts) <= MOST_CUTS and self.group.cost <= MOST_COST:
+            nest, _ = self.rows_in_pieces(outer, inner, cuts)
+        return nest
+
+    def rows_in_pieces(
+        self, outer: list[int], inner: list[int], cuts: list[int]
+    ) -> tuple[LoopNest, list[int]]:
+        """The inner loop cut at `cuts`; and where it should be (borders.py)."""
         b = Builder()
         lowering = Lowering(b, self.nodes)
         rows, length = prod(outer), prod(inner)
         chunks = ceil(length / CHUNK) if rows < 32 and length > 2 * CHUNK else 1
         g = b.var("g", "i64", 0, max(0, rows * chunks - 1))
         lanes = self.lanes(length, self.unroll())
+        found: list[int] = []
         with b.block() as body:
             row, start, stop = chunk_bounds(b, g, chunks, length)
-            with b.for_("i", start, stop, lanes) as v:
-                index = lowering.unravel(row, tuple(outer)) + lowering.unravel(v, tuple(inner))
-                self.store_all(lowering, self.full_index(lowering, index))
+            ends = [*cuts, length]
+            for first, last in zip([0, *cuts], ends, strict=True):
+                if cuts:
+                    start, stop = b.index(first), b.index(last)
+                wide = lanes if last - first >= self.width else 1
+                with b.for_("i", start, stop, wide) as v:
+                    at = lowering.unravel(row, tuple(outer)) + lowering.unravel(v, tuple(inner))
+                    with b.block() as inside:
+                        self.store_all(lowering, self.full_index(lowering, at))
+                    for statement in inside:
+                        b.append(statement)
+                if chunks == 1 and not cuts and length >= SHORTEST_CUT * self.width:
+                    found = cut_points(b, inside, v, length)
         b.append(For(g, b.grid_begin(), b.grid_end(), tuple(body)))
-        return self.nest(lowering, "map", rows * chunks, 1, ceil(length / chunks))
+        nest = self.nest(lowering, "map", rows * chunks, 1, ceil(length / chunks))
+        return nest, found
 
     def tiled(self, dims: list[int], crossing: int) -> LoopNest:
         """Blocks of the last axis by axis `crossing`, along which some reads are contiguous.
