@@ -1,7 +1,8 @@
 """Scatter: a copy of the operand, then loops over the updates.
 
 Takes   a node of the family ops.gather_scatter.Scatter, its operands in memory.
-Gives   one of these, since two updates may meet in one place:
+Gives   for sums of whole rows by their index, the usual case, a native routine; else one of these,
+        since two updates may meet in one place:
 
     private    few places, many updates that may be combined in any order: each of PARTS threads'
                shares has an array of its own, and these are combined at the end.  The number of
@@ -23,12 +24,15 @@ from typing import Any
 from jato.base import dtypes
 from jato.compiler.loops.lower import Index, Lowering
 from jato.compiler.loops.nest import LoopNest
-from jato.compiler.plan import PlanContext
+from jato.compiler.plan import Library, PlanContext
 from jato.core.graph import Node, Var
 from jato.core.types import array_type
 from jato.loopir.builder import Builder
 from jato.loopir.grammar import For
+from jato.ops.gather_geometry import GatherScatterMode
+from jato.ops.gather_scatter import SCATTER_ADD
 
+_NATIVE_DTYPES = ("float32", "float64", "int32", "int64", "uint32", "uint64")
 PARTS = 8  # private arrays
 MANY_UPDATES = 1 << 14  # fewer are not worth more than one thread
 COLUMNS = 32  # of a row of updates that one thread takes: whole cache lines
@@ -42,6 +46,9 @@ def plan_scatter(context: PlanContext, node: Node) -> None:
     if updates.aval.size == 0:
         context.copy(operand, out)
         return
+    if _sums_rows(node):
+        context.steps.append(_sum_of_rows(context, node))
+        return
     form = _Scatter(node, context.vector_bytes)
     if form.may_be_private():
         partial = Var(array_type((PARTS * out.aval.size,), out.aval.dtype))
@@ -50,6 +57,36 @@ def plan_scatter(context: PlanContext, node: Node) -> None:
         return
     context.copy(operand, out)
     context.launch(form.columns() if form.has_columns() else form.rows())
+
+
+def _sums_rows(node: Node) -> bool:
+    """Is it operand[indices] += rows, over the first axis, of a dtype the native routine has?"""
+    operand, indices, updates = (v.aval for v in node.inputs)
+    n, batch = node.params["dimension_numbers"], indices.ndim - 1
+    return (
+        node.primitive is SCATTER_ADD
+        and operand.dtype.name in _NATIVE_DTYPES
+        and indices.dtype.name in ("int32", "int64")
+        and indices.shape[-1] == 1
+        and n.inserted_window_dims == n.scatter_dims_to_operand_dims == (0,)
+        and not n.operand_batching_dims
+        and n.update_window_dims == tuple(range(batch, updates.ndim))
+        and updates.shape[batch:] == operand.shape[1:]
+    )
+
+
+def _sum_of_rows(context: PlanContext, node: Node) -> Library:
+    operand, indices, updates = map(context.in_memory, node.inputs)
+    out = node.outputs[0]
+    places = operand.aval.shape[0]
+    row = out.aval.size // places
+    modes = GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS
+    clip = node.params["mode"] in modes
+    params = [
+        out.aval.dtype_code, indices.aval.dtype_code, indices.aval.size, places, row, int(clip)
+    ]  # fmt: skip
+    cost_ns = 1.0 * updates.aval.size + 0.1 * out.aval.size
+    return Library("scatter_add_rows", [operand, indices, updates], [out], params, cost_ns)
 
 
 class _Scatter:
