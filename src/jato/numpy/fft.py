@@ -123,8 +123,8 @@ def fft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
     n: length the axis is cut or padded to; norm: "backward" (no scale), "ortho", "forward" (1/n).
 
     >>> import jato.numpy as jnp
-    >>> jnp.fft.fft(jnp.array([1.0, 1.0]))
-    Array([2.+0.j, 0.+0.j], dtype=complex64)
+    >>> jnp.fft.fft(jnp.array([1.0, 1j]))
+    Array([1.+1.j, 1.-1.j], dtype=complex64)
     """
     return _single("fft", "fft", a, n, axis, norm)
 
@@ -134,8 +134,8 @@ def ifft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
     """The inverse of `fft`.
 
     >>> import jato.numpy as jnp
-    >>> jnp.fft.ifft(jnp.array([2.0, 0.0]))
-    Array([1.+0.j, 1.+0.j], dtype=complex64)
+    >>> jnp.fft.ifft(jnp.array([1 + 1j, 1 - 1j]))
+    Array([1.+0.j, 0.+1.j], dtype=complex64)
     """
     return _single("ifft", "ifft", a, n, axis, norm)
 
@@ -195,8 +195,8 @@ def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
     """`fft` over two axes.
 
     >>> import jato.numpy as jnp
-    >>> jnp.fft.fft2(jnp.ones((1, 2)))
-    Array([[2.+0.j, 0.+0.j]], dtype=complex64)
+    >>> jnp.fft.fft2(jnp.array([[1.0, 1j]]))
+    Array([[1.+1.j, 1.-1.j]], dtype=complex64)
     """
     return _transform("fft2", "fft", a, s, axes, norm)
 
@@ -206,8 +206,8 @@ def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
     """`ifft` over two axes.
 
     >>> import jato.numpy as jnp
-    >>> jnp.fft.ifft2(jnp.array([[2.0, 0.0]]))
-    Array([[1.+0.j, 1.+0.j]], dtype=complex64)
+    >>> jnp.fft.ifft2(jnp.array([[1 + 1j, 1 - 1j]]))
+    Array([[1.+0.j, 0.+1.j]], dtype=complex64)
     """
     return _transform("ifft2", "ifft", a, s, axes, norm)
 
@@ -239,8 +239,8 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
     """`fft` over several axes, by default all.
 
     >>> import jato.numpy as jnp
-    >>> jnp.fft.fftn(jnp.ones((1, 2)))
-    Array([[2.+0.j, 0.+0.j]], dtype=complex64)
+    >>> jnp.fft.fftn(jnp.array([[1.0, 1j]]))
+    Array([[1.+1.j, 1.-1.j]], dtype=complex64)
     """
     return _transform("fftn", "fft", a, s, axes, norm)
 
@@ -250,8 +250,8 @@ def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
     """The inverse of `fftn`.
 
     >>> import jato.numpy as jnp
-    >>> jnp.fft.ifftn(jnp.array([[2.0, 0.0]]))
-    Array([[1.+0.j, 1.+0.j]], dtype=complex64)
+    >>> jnp.fft.ifftn(jnp.array([[1 + 1j, 1 - 1j]]))
+    Array([[1.+0.j, 0.+1.j]], dtype=complex64)
     """
     return _transform("ifftn", "ifft", a, s, axes, norm)
 
