@@ -73,6 +73,15 @@ class GraphTrace(Trace):
             return Literal(x, type_of(x))
         return self._constant(x)
 
+    def output(self, x: Any) -> Atom:
+        """The graph's name for a result of the function."""
+        try:
+            return self.atom(x)
+        except TypeError as error:
+            if isinstance(x, Tracer):
+                raise
+            raise TypeError(f"{self.describe()}: a result of the function: {error}") from None
+
     def _constant(self, x: Any) -> Var:
         if isinstance(x, np.ndarray):
             x = self._snapshot(x)
@@ -139,7 +148,7 @@ def trace_to_graph(
     try:
         with set_trace(trace):
             outs = fun(*tracers)
-            outputs = [trace.atom(x) for x in outs]
+            outputs = [trace.output(x) for x in outs]
     finally:
         trace.valid = False
     graph = Graph(

@@ -214,7 +214,10 @@ class PmapState(JitState):
         elements = [_without(a, d) for a, d in zip(avals, dims, strict=True)]
         with named_axis(AxisData(self.mapping.axis_name, size)):
             element = super().trace(arguments, elements, in_tree)
-        return ElementCall(element, list(avals), dims, size, self.output_axes(element.out_tree))
+        out_axes = self.output_axes(element.out_tree)
+        for axis, out in zip(out_axes, element.graph.outputs, strict=True):
+            self.check_output_axis(axis, out.aval)
+        return ElementCall(element, list(avals), dims, size, out_axes)
 
     def program(self, call: ElementCall, start: int, stop: int) -> TracedCall:
         """The function of elements start to stop; arguments mapped along axis 0 are pieces."""
@@ -335,6 +338,20 @@ class PmapState(JitState):
         if size == 0:
             raise ValueError(f"pmap of {name}: the mapped axis has length 0")
         return size, dims
+
+    def check_output_axis(self, axis: Any, element: Any) -> None:
+        if axis is None:
+            return
+        if not isinstance(axis, int):
+            raise TypeError(
+                f"pmap of {self.spec.name}: out_axes must hold integers or None, got {axis!r}"
+            )
+        rank = element.ndim + 1
+        if not -rank <= axis < rank:
+            raise ValueError(
+                f"pmap of {self.spec.name}: out_axes puts the mapped axis of a result at {axis}, but "
+                f"the result has rank {rank}: each element has shape {element.shape}"
+            )
 
     def output_axes(self, out_tree: Any) -> list[Any]:
         out_axes = self.mapping.out_axes
