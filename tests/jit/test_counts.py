@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -190,3 +191,26 @@ def test_resizing_a_second_size_compiles_nothing() -> None:
     assert stats.traces == 2
     assert stats.kernels_compiled == compiled
     assert stats.kernels_reused >= 1
+
+
+@pytest.mark.parametrize(
+    "function", [lambda x: x.T + 1, lambda x: x.sum(0), jnp.std, lambda x: jnp.cumsum(x, 0)]
+)
+def test_multiples_of_a_block_compile_nothing(function: Callable[[Any], Any]) -> None:
+    jitted = jato.jit(function)
+    jitted(jnp.ones((1000, 1000)))
+    compiled = jitted.stats().kernels_compiled
+    for shape in ((1024, 1024), (1024, 1000), (1000, 1024), (896, 1152)):
+        jitted(jnp.ones(shape))
+    assert jitted.stats().kernels_compiled == compiled
+
+
+def test_threads_compile_a_pattern_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JATO_CACHE_DIR", "")
+    jato.clear_caches()
+    jitted = jato.jit(lambda x: jnp.tanh(x) * 1.75 - x)
+    shapes = [(n, n + 1) for n in range(20, 30)]
+    with ThreadPoolExecutor(10) as pool:
+        results = list(pool.map(lambda s: jitted(jnp.full(s, 2.0)), shapes))
+    assert [r.shape for r in results] == shapes
+    assert jitted.stats().kernels_compiled == 1

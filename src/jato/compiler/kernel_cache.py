@@ -9,6 +9,8 @@ piece of code keep it alive.
 from __future__ import annotations
 
 import hashlib
+import os
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +33,12 @@ class Compiled:
 
 
 _codes = LruCache(LIMIT)
+# Nobody compiles a pattern twice: LLVM works for one thread at a time anyway.
+_building = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_building.acquire, after_in_parent=_building.release, after_in_child=_building.release
+    )
 
 
 def vector_bytes() -> int:
@@ -41,20 +49,30 @@ def vector_bytes() -> int:
 def compile_kernels(kernels: Sequence[Kernel]) -> Compiled:
     keys = [key_of(kernel) for kernel in kernels]
     found: dict[str, Any] = {}
+    compiled = 0
+    if _missing(keys, kernels, found):
+        with _building:
+            missing = _missing(keys, kernels, found)  # another thread may have made some
+            codes, compiled = link.build(missing) if missing else ({}, 0)
+            for key, code in codes.items():
+                _codes.put(key, code)
+        found.update(codes)
+    return Compiled([found[key] for key in keys], compiled)
+
+
+def _missing(
+    keys: Sequence[str], kernels: Sequence[Kernel], found: dict[str, Any]
+) -> dict[str, Kernel]:
+    """Adds what the cache has to `found`; the others."""
     missing: dict[str, Kernel] = {}
     for key, kernel in zip(keys, kernels, strict=True):
-        code = _codes.get(key)
-        if code is MISSING:
-            missing.setdefault(key, kernel)
-        else:
-            found[key] = code
-    compiled = 0
-    if missing:
-        codes, compiled = link.build(missing)
-        found.update(codes)
-        for key, code in codes.items():
-            _codes.put(key, code)
-    return Compiled([found[key] for key in keys], compiled)
+        if key not in found:
+            code = _codes.get(key)
+            if code is MISSING:
+                missing[key] = kernel
+            else:
+                found[key] = code
+    return missing
 
 
 def key_of(kernel: Kernel) -> str:

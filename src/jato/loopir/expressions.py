@@ -257,6 +257,14 @@ class ExpressionBuilder(FunctionBuilder):
     def min(self, x: Operand, y: Operand) -> Any:
         return self._extremum("min", x, y)
 
+    def limited(self, x: Operand, limit: Operand) -> Any:
+        """min(x, limit), which stays where x, not a constant, is known to be the smaller: whether a
+        length is a multiple of a block's must not show in a kernel, or each has one of its own."""
+        x, limit = self._pair(x, limit)
+        if not isinstance(x, Expr) or self.range(x)[0] == self.range(x)[1]:
+            return self.min(x, limit)
+        return self._node("min", (x, limit), x.dtype)
+
     def _extremum(self, op: str, x: Operand, y: Operand) -> Any:
         x, y = self._pair(x, y)
         if x is y:

@@ -96,7 +96,7 @@ class _Scan:
         with b.block() as body:
             row = lowering.unravel(b.div(g, b.index(blocks)), tuple(shape[a] for a in outer))
             first = b.mul(b.rem(g, b.index(blocks)), b.index(width))
-            limit = b.min(b.add(first, b.index(width)), b.index(length))
+            limit = b.limited(b.add(first, b.index(width)), b.index(length))
             with b.for_("i", first, limit, width) as v, lowering.scope():
                 places = dict(zip(outer, row, strict=True))
                 if not last:
@@ -187,7 +187,7 @@ class _Scan:
         self, b: Builder, g: Any, length: int, chunk: int, chunks: int
     ) -> tuple[Any, Any, Any]:
         start = b.mul(b.rem(g, b.index(chunks)), b.index(chunk))
-        stop = b.min(b.add(start, b.index(chunk)), b.index(length))
+        stop = b.limited(b.add(start, b.index(chunk)), b.index(length))
         return b.div(g, b.index(chunks)), start, stop
 
     def nest(self, lowering: Lowering, outputs: list[Var], grid: int, elements: int) -> LoopNest:

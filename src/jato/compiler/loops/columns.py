@@ -62,7 +62,7 @@ class ColumnSchedule(GroupSchedule):
             block = b.rem(g, b.index(blocks))
             self.outer_row = self.lowering.unravel(b.div(g, b.index(blocks)), tuple(outer))
             self.start = b.mul(block, b.index(width))
-            self.stop = b.min(b.add(self.start, b.index(width)), b.index(length))
+            self.stop = b.limited(b.add(self.start, b.index(width)), b.index(length))
             for level in self.levels():
                 work = sum(
                     cost.element_cost(n)
@@ -108,7 +108,7 @@ class ColumnSchedule(GroupSchedule):
                 with b.for_("s", 0, ceil(last / stretch)) as s:
                     self.fill(level, partial)
                     first = b.mul(s, b.index(stretch))
-                    count = b.min(b.index(stretch), b.sub(b.index(last), first))
+                    count = b.limited(b.sub(b.index(last), first), b.index(stretch))
                     self.sweep(level, partial, d, first, count)
                     with self.columns() as (place, _):
                         self.merge(level, totals, [[b.load(x, place) for x in p] for p in partial], place)

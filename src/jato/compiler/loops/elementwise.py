@@ -144,8 +144,8 @@ class ElementwiseSchedule(GroupSchedule):
             block, column = b.div(g, b.index(across)), b.rem(g, b.index(across))
             other, row = b.div(block, b.index(down)), b.rem(block, b.index(down))
             left, top = b.mul(column, b.index(TILE_WIDTH)), b.mul(row, b.index(TILE_HEIGHT))
-            right = b.min(b.add(left, b.index(TILE_WIDTH)), b.index(width))
-            bottom = b.min(b.add(top, b.index(TILE_HEIGHT)), b.index(height))
+            right = b.limited(b.add(left, b.index(TILE_WIDTH)), b.index(width))
+            bottom = b.limited(b.add(top, b.index(TILE_HEIGHT)), b.index(height))
             lowering = TileLowering(b, self.nodes, (left, right), (top, bottom), self.width)
             with b.block() as main:
                 with b.for_("p", top, bottom) as p, b.for_("i", left, right, self.width) as v:

@@ -54,7 +54,7 @@ def chunk_bounds(b: Builder, g: Any, chunks: int, length: int) -> tuple[Any, Any
         return g, b.index(0), b.index(length)
     size = ceil(length / chunks / 64) * 64
     start = b.mul(b.rem(g, b.index(chunks)), b.index(size))
-    stop = b.min(b.add(start, b.index(size)), b.index(length))
+    stop = b.limited(b.add(start, b.index(size)), b.index(length))
     return b.div(g, b.index(chunks)), start, stop
 
 

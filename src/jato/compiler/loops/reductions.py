@@ -167,7 +167,7 @@ def _folded(
 
     def outer(d: Sequence[Any]) -> tuple[Any, ...]:
         start = b.mul(d[-1], b.index(stretch))
-        length = b.min(b.index(stretch), b.sub(last, start))
+        length = b.limited(b.sub(last, start), b.index(stretch))
         inner = reduce_together(
             lowering, reductions, [length], lambda e: element((*d[:-1], b.add(start, e[0]))), lanes
         )

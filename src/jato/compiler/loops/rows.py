@@ -86,7 +86,7 @@ class RowSchedule(GroupSchedule):
         with b.block() as body:
             outer_row, block = b.div(g, b.index(blocks)), b.rem(g, b.index(blocks))
             start = b.mul(block, b.index(lanes))
-            stop = b.min(b.add(start, b.index(lanes)), b.index(length))
+            stop = b.limited(b.add(start, b.index(lanes)), b.index(length))
             with b.for_("i", start, stop, lanes) as v, lowering.scope():
                 row = (*lowering.unravel(outer_row, tuple(space[a] for a in outer)), v)
                 places = dict(zip(kept, row, strict=True))

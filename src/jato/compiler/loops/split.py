@@ -53,7 +53,7 @@ class SplitSchedule(GroupSchedule):
         lanes = 1 if across else self.lanes(extents[-1] if len(extents) > 1 else chunk, unroll=4)
         with b.block() as body:
             start = b.mul(c, b.index(chunk))
-            stop = b.min(b.add(start, b.index(chunk)), b.index(extents[0]))
+            stop = b.limited(b.add(start, b.index(chunk)), b.index(extents[0]))
             count = b.sub(stop, start)
             row_lanes = self.lanes(rows) if across else 1
             with b.for_("r", 0, rows, row_lanes) as r, lowering.scope():
