@@ -194,10 +194,9 @@ def recompute_cheap_residuals(split: SplitGraph) -> SplitGraph:
             wanted[known.outputs[residual.index]] = var
     made: list[Node] = []
     for node in known.nodes:
-        var = wanted.get(node.outputs[0])
-        if var is None:
+        if node.outputs[0] not in wanted:
             continue
-        there[node.outputs[0]] = var
+        there[node.outputs[0]] = var = wanted[node.outputs[0]]
         if is_cheap(node) and all(type(a) is Literal or a in there for a in node.inputs):
             atoms = [a if type(a) is Literal else there[a] for a in node.inputs]
             made.append(Node(node.primitive, atoms, [var], node.params, node.frame))
