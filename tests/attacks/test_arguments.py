@@ -21,6 +21,8 @@ X = np.arange(12, dtype=np.float32).reshape(3, 4)
         (lambda: jnp.arange(np.inf), ValueError, "arange: arguments must be finite"),
         (lambda: jnp.arange(0, np.nan), ValueError, "arange: arguments must be finite"),
         (lambda: jnp.transpose(X, 0), ValueError, r"transpose: axes \(0,\) don't match"),
+        (lambda: jnp.histogram(X, bins=-1), ValueError, "histogram: argument 'bins' must be positive"),
+        (lambda: jnp.histogram(X, bins=0), ValueError, "histogram: argument 'bins' must be positive"),
         (lambda: jnp.where("a", 1, 2), TypeError, "^where: argument condition"),
         (lambda: jnp.full(2, "a"), TypeError, "^full: argument fill_value"),
     ],
@@ -48,3 +50,10 @@ def test_public_functions_pickle():
     functions = [f for f in functions if callable(f) and not isinstance(f, type)]
     assert len(functions) > 100
     assert [f for f in functions if pickle.loads(pickle.dumps(f)) is not f] == []
+
+
+def test_large_unsigned_exponents_overflow():
+    exponents = np.array([0, 1, 200, 2**31 - 1, 2**31, 2**32 - 1], np.uint32)
+    result = jnp.ldexp(np.ones(6, np.float32), exponents)
+    assert result.tolist() == [1, 2, np.inf, np.inf, np.inf, np.inf]
+    assert jnp.ldexp(np.float32(1), np.uint32(2**32 - 1)) == np.inf

@@ -93,6 +93,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     if hasattr(bins, "shape") and len(bins.shape) == 1:
         return asarray(bins)
     count = require_integer(bins, "histogram_bin_edges", "bins")
+    if count < 1:
+        raise ValueError(f"histogram: argument 'bins' must be positive, got {count}")
     dtype = dtype_of(a) if is_inexact(dtype_of(a)) else canonicalize(np.float64)
     low, high = _bounds(a, None if range is None else tuple(range), dtype)
     return linspace(low, high, count + 1, dtype=dtype)

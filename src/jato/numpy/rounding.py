@@ -284,7 +284,10 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
         raise ValueError("ldexp: not defined for complex numbers")
     info = finfo_of(dtype)
     # three factors, each representable, reach from the smallest subnormal to the largest number
-    exponent = cast(x2, np.int32) if dtype_of(x2).itemsize <= 4 else x2
+    if dtype_of(x2).kind == "u" and dtype_of(x2).itemsize >= 4:
+        # what does not fit the signed type of this width overflows, or is 0, long before
+        x2 = elementwise.min(x2, dtype_of(x2).type(1 << 20))
+    exponent = cast(x2, np.int32) if dtype_of(x2).itemsize <= 4 else cast(x2, np.int64)
     edtype = dtype_of(exponent)
     span = info.maxexp - 1
     result = x1
