@@ -4,6 +4,7 @@
 #include "check.h"
 
 namespace jato::test {
+void test_convolution(Runner& runner);
 void test_deadline(Runner& runner);
 void test_event(Runner& runner);
 void test_executable(Runner& runner);
@@ -26,7 +27,7 @@ int main(int argc, char** argv) {
       {"test_threadpool", test_threadpool}, {"test_event", test_event},
       {"test_queue", test_queue},           {"test_profile", test_profile},
       {"test_library", test_library},       {"test_executable", test_executable},
-      {"test_deadline", test_deadline},
+      {"test_deadline", test_deadline},     {"test_convolution", test_convolution},
   };
   int failures = 0;
   bool found = false;
