@@ -43,7 +43,8 @@ def jit(
       donate_argnums, donate_argnames: arguments whose memory results may take over.  They must
         not be used after the call.
       keep_unused: accepted; arguments that are not used cost nothing.
-      device, backend, inline, in_shardings, out_shardings, compiler_options: accepted.
+      device, backend, inline, in_shardings, out_shardings, abstracted_axes, compiler_options:
+        accepted, without effect.
     Returns:
       A function with the same signature, and the attributes `trace`, `lower`, `stats`,
       `clear_cache`, `eval_shape`.

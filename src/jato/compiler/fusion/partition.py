@@ -237,7 +237,7 @@ class Partition:
         if self.reach_rereading(group, users) and not self.passes_rereading(node):
             return Reason.REREAD
         if cost.is_big_reduction(node):
-            reason = self.join_reduction(group, node, users)
+            reason = self.join_reduction(group, node)
         elif node.primitive.rereads:
             # A window or contraction is computed where its value is used, once per element.
             same = all(self.is_identity(u) for u in users) and group.reduced is None
@@ -343,7 +343,7 @@ class Partition:
             and node.inputs[0].aval.size >= cost.SPLIT_ELEMENTS
         )
 
-    def join_reduction(self, group: Group, node: Node, users: list[Node]) -> Reason:
+    def join_reduction(self, group: Group, node: Node) -> Reason:
         space: Shape = node.inputs[0].aval.shape
         axes = tuple(node.primitive.axes(node.params))
         out: Shape = node.outputs[0].aval.shape

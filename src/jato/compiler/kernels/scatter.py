@@ -24,7 +24,8 @@ from typing import Any
 from jato.base import dtypes
 from jato.compiler.loops.lower import Index, Lowering
 from jato.compiler.loops.nest import LoopNest
-from jato.compiler.plan import Library, PlanContext
+from jato.compiler.plan import PlanContext
+from jato.compiler.steps import Library
 from jato.core.graph import Node, Var
 from jato.core.types import array_type
 from jato.loopir.builder import Builder
@@ -182,7 +183,7 @@ class _Scatter:
         g = b.var("g", "i64", 0, grid - 1)
         with b.block() as body, lowering.scope():
             first = b.mul(g, b.index(COLUMNS))
-            last = b.min(b.add(first, b.index(COLUMNS)), b.index(self.length))
+            last = b.limited(b.add(first, b.index(COLUMNS)), b.index(self.length))
             with b.for_("u", 0, self.count) as u, lowering.scope():
                 row = lowering.unravel(u, self.outer)
                 self.apply_row(row, lowering.output(self.out), columns=(first, last))
@@ -205,7 +206,7 @@ class _Scatter:
                 )
                 b.store(target, b.add(base, e), b.select(first, start, neutral))
             begin = b.mul(g, b.index(share))
-            end = b.min(b.add(begin, b.index(share)), b.index(self.count))
+            end = b.limited(b.add(begin, b.index(share)), b.index(self.count))
             with b.for_("u", begin, end) as u, lowering.scope():
                 self.apply_row(lowering.unravel(u, self.outer), target, base)
         return self.nest(g, body, partial, PARTS, 1, share * self.length * 1.0)
@@ -219,7 +220,7 @@ class _Scatter:
         g = b.var("g", "i64", 0, blocks - 1)
         with b.block() as body, lowering.scope():
             first = b.mul(g, b.index(1024))
-            last = b.min(b.add(first, b.index(1024)), b.index(size))
+            last = b.limited(b.add(first, b.index(1024)), b.index(size))
             with b.for_("e", first, last, self.lanes) as e, lowering.scope():
                 total: Any = None
                 for part in range(PARTS):
