@@ -226,6 +226,16 @@ def test_results_of_branches_and_loops_are_no_inputs_in_disguise():
         np.testing.assert_array_equal(g, np.arange(5))
 
 
+@pytest.mark.parametrize("shape", [(3,), (5, 7)])
+def test_loops_that_only_pass_values_on(shape):
+    x = np.arange(np.prod((4, *shape)), dtype="float32").reshape(4, *shape)
+    last, before = jato.jit(lambda x: lax.scan(lambda c, y: (y, c), x[0], x))(x)
+    np.testing.assert_array_equal(last, x[-1])
+    np.testing.assert_array_equal(before, [x[0], *x[:-1]])
+    _, copies = jato.jit(lambda x: lax.scan(lambda c, _: (c, c), x, None, length=3))(x)
+    np.testing.assert_array_equal(copies, [x] * 3)
+
+
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 4)])
 def test_steps_without_elements(shape):
     x = np.ones(shape, "float32")

@@ -208,12 +208,12 @@ class _Pointwise(_Attempt):
     def __init__(self, loop: LoopOperands, shape: tuple[int, ...], vector_bytes: int):
         super().__init__(loop)
         self.shape = shape
+        values = [v for n in self.order for v in (*n.inputs, *n.outputs)]
         widest = max(
             {"c64": 4, "c128": 8, "f16": 4, "bf16": 4}.get(
                 dtypes.scalar_name(v.aval), v.aval.itemsize
             )
-            for n in self.order
-            for v in (*n.inputs, *n.outputs)
+            for v in (*loop.carries, *loop.slices, *values)
         )
         self.lanes = max(1, vector_bytes // widest)
         self.here: Index = ()
