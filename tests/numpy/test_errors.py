@@ -171,3 +171,16 @@ def test_numpy_memory_is_never_shared_with_a_writer() -> None:
     y = jnp.array(x, copy=True)
     jato.jit(lambda v: v.at[0].set(7.0), donate_argnums=0)(x)
     assert float(y[0]) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("zeros or ones", lambda: jnp.zeros(1 << 44)),
+        ("full", lambda: jnp.full(1 << 44, 2.0)),
+        ("repeat", lambda: jnp.repeat(jnp.ones(2), 1 << 43)),
+    ],
+)
+def test_out_of_memory_names_the_function_and_the_size(name, make):
+    with pytest.raises(MemoryError, match=f"{name}: out of memory: 64.0 TiB requested"):
+        make().block_until_ready()

@@ -70,7 +70,7 @@ def _weights(
     return jnp.where(inside[None, :], weights, 0.0)
 
 
-@public(static=("shape", "spatial_dims", "method", "antialias", "precision"))
+@public(static=("shape", "spatial_dims", "method", "antialias", "precision"), name="resize")
 def _resample(
     image: Any, shape: tuple[int, ...], spatial_dims: tuple[int, ...], scale: Any,
     translation: Any, method: ResizeMethod, antialias: bool, precision: Any,

@@ -20,11 +20,13 @@ from jato.jit.spec import JitSpec
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def public(static: Sequence[str] = ()) -> Callable[[_F], Any]:
+def public(static: Sequence[str] = (), name: str | None = None) -> Callable[[_F], Any]:
     """Decorator for the functions users call.
 
     static: names of parameters that choose what is computed (axis, dtype, shape, mode).  A list
     given for one of them is turned into a tuple.
+    name: of the function that the user called, for messages; by default the function's own, without
+    a leading underscore (_where is where).
     """
 
     def decorate(fun: _F) -> Any:
@@ -32,10 +34,10 @@ def public(static: Sequence[str] = ()) -> Callable[[_F], Any]:
         count = code.co_argcount
         names = tuple(static)
         positions = tuple(i for i, n in enumerate(code.co_varnames[:count]) if n in names)
-        name = fun.__name__.lstrip("_")  # messages name what the user called: _where is where
-        spec = JitSpec(fun, name, positions, names, public=True)
+        called = name or fun.__name__.lstrip("_")
+        spec = JitSpec(fun, called, positions, names, public=True)
         state = JitState(spec)
-        function = _native.JitFunction(fun, state.cold, fun, positions, names, (), name)
+        function = _native.JitFunction(fun, state.cold, fun, positions, names, (), called)
         for attribute in ("__name__", "__qualname__", "__module__", "__doc__"):
             setattr(function, attribute, getattr(fun, attribute))
         return remember(function, state)

@@ -261,7 +261,7 @@ class ExpressionBuilder(FunctionBuilder):
         """min(x, limit), which stays where x, not a constant, is known to be the smaller: whether a
         length is a multiple of a block's must not show in a kernel, or each has one of its own."""
         x, limit = self._pair(x, limit)
-        if not isinstance(x, Expr) or self.range(x)[0] == self.range(x)[1]:
+        if not (isinstance(x, Expr) and isinstance(limit, Expr)) or len({*self.range(x)}) == 1:
             return self.min(x, limit)
         return self._node("min", (x, limit), x.dtype)
 

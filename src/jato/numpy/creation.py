@@ -311,12 +311,12 @@ def default_float(dtype: Any) -> Any:
     return canonicalize(np.float64 if dtype is None else dtype)
 
 
-@public(static=("shape", "dtype"))
+@public(static=("shape", "dtype"), name="full")
 def _filled(shape: Any, value: Any, dtype: Any) -> Any:
     return structural.full(shape, value, dtype)
 
 
-@public(static=("shape", "dtype", "value"))
+@public(static=("shape", "dtype", "value"), name="zeros or ones")
 def _filled_static(shape: Any, value: Any, dtype: Any) -> Any:
     return structural.full(shape, value, dtype)
 

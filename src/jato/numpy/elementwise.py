@@ -182,7 +182,7 @@ def _integer_power_of_arrays(x: Any, y: Any) -> Any:
     return select_where(elementwise.bitwise_or(elementwise.ge(y, zero), unit), result, zero)
 
 
-@public(static=("exponent",))
+@public(static=("exponent",), name="power")
 def _power_static(x: Any, exponent: int) -> Any:
     x = unary("power", x)
     if is_bool(dtype_of(x)):

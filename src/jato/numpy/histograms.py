@@ -197,7 +197,7 @@ def histogram(
     return _histogram(a, edges, weights, bool(density)), edges
 
 
-@public(static=("density",))
+@public(static=("density",), name="histogramdd")
 def _histogram_grid(
     columns: tuple[Any, ...], edges: tuple[Any, ...], weights: Any, density: bool
 ) -> Any:

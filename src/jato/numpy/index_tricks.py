@@ -189,7 +189,7 @@ def delete(
     return take(arr, kept, axis, mode="clip")
 
 
-@public(static=("axis",))
+@public(static=("axis",), name="delete")
 def _delete_traced(arr: Any, obj: Any, axis: int) -> Any:
     arr, obj = as_array("delete", arr), as_array("delete", obj)
     size, dtype = arr.shape[axis], dtype_of(obj)

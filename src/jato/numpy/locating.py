@@ -213,7 +213,7 @@ def _unrolled_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, A
 # ---- index arithmetic
 
 
-@public(static=("shape",))
+@public(static=("shape",), name="unravel_index")
 def _unravel(indices: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
     indices = as_array("unravel_index", indices)
     dtype = dtype_of(indices)
@@ -267,7 +267,7 @@ def ravel_multi_index(
     return _ravel_indices(tuple(parts), sizes, mode, order, target)
 
 
-@public(static=("sizes", "mode", "order", "dtype"))
+@public(static=("sizes", "mode", "order", "dtype"), name="ravel_multi_index")
 def _ravel_indices(parts: tuple[Any, ...], sizes: Any, mode: str, order: str, dtype: Any) -> Any:
     strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
     if order == "F":

@@ -102,7 +102,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     return _product(a1, a2)
 
 
-@public()
+@public(name="polymul")
 def _product(a1: Any, a2: Any) -> Any:
     a1, a2 = _vector("polymul", a1), _vector("polymul", a2, 1)
     return (
@@ -179,7 +179,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
     return quotient, _without_leading_zeros("polydiv", rest) if trim_leading_zeros else rest
 
 
-@public()
+@public(name="polydiv")
 def _divide(u: Any, v: Any) -> tuple[Any, Any]:
     u, v = promote_dtypes("polydiv", _vector("polydiv", u), _vector("polydiv", v, 1), inexact=True)
     m, n = u.shape[0] - 1, v.shape[0] - 1

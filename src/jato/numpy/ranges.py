@@ -57,7 +57,7 @@ def _arange(start: Any, step: Any, size: int, dtype: Any) -> Any:
     return elementwise.add(elementwise.mul(steps, step), start)
 
 
-@public(static=("size", "dtype"))
+@public(static=("size", "dtype"), name="arange")
 def _iota(size: int, dtype: Any) -> Any:
     return structural.iota(dtype, size)
 
@@ -157,7 +157,7 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
     return as_type(values, dtype), step
 
 
-@public(static=("num", "endpoint", "retstep", "dtype", "axis"))
+@public(static=("num", "endpoint", "retstep", "dtype", "axis"), name="linspace")
 def _linspace_public(
     start: Any, stop: Any, num: int, endpoint: bool, retstep: bool, dtype: Any, axis: int
 ) -> Any:

@@ -255,7 +255,7 @@ def _repeat_counts(repeats: Any) -> Any:
     return int(host) if host.ndim == 0 else tuple(host.tolist())
 
 
-@public(static=("repeats", "axis"))
+@public(static=("repeats", "axis"), name="repeat")
 def _repeat_static(a: Any, repeats: Any, axis: int | None) -> Any:
     a = as_array("repeat", a)
     if axis is None:
@@ -294,7 +294,7 @@ def take_rows(a: Any, positions: Any, axis: int) -> Any:
     return indexing.gather(a, starts, numbers, sizes, mode="clip")
 
 
-@public(static=("axis", "total_repeat_length"))
+@public(static=("axis", "total_repeat_length"), name="repeat")
 def _repeat_dynamic(a: Any, repeats: Any, axis: int | None, total_repeat_length: int) -> Any:
     a, repeats = as_array("repeat", a), as_array("repeat", repeats)
     if axis is None:

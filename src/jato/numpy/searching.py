@@ -184,7 +184,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 # ---- nonzero
 
 
-@public(static=("size", "fill_value"))
+@public(static=("size", "fill_value"), name="nonzero")
 def _nonzero_sized(a: Any, size: int, fill_value: Any) -> tuple[Any, ...]:
     a = as_array("nonzero", a)
     if not a.shape:

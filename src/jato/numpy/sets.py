@@ -103,7 +103,7 @@ def take_rows(rows: Any, positions: Any) -> Any:
     return indexing.gather(rows, starts, numbers, (1, *rows.shape[1:]), mode="clip")
 
 
-@public(static=("axis", "equal_nan", "size"))
+@public(static=("axis", "equal_nan", "size"), name="unique")
 def _unique_sized(
     ar: Any, axis: int, equal_nan: bool, size: int, fill_value: Any
 ) -> tuple[Any, ...]:

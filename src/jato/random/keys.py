@@ -63,7 +63,7 @@ def _check_implementation(function: str, impl: Any, dtype: Any = None) -> None:
         raise ValueError(f"{function}: unknown generator {chosen!r}; jato has {_IMPLEMENTATION!r}")
 
 
-@public()
+@public(name="PRNGKey")
 def _raw_from_seed(seed: Any) -> Any:
     dtype = seed.dtype
     if dtype.itemsize == 8:
@@ -190,7 +190,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     return _wrap(key_bits_array)
 
 
-@public()
+@public(name="wrap_key_data")
 def _wrap(key_bits_array: Any) -> Any:
     return _wrapped("wrap_key_data", key_bits_array, type_of(key_bits_array))
 

@@ -40,12 +40,12 @@ def _shuffled(key: Any, x: Any, axis: int) -> Any:
     return x
 
 
-@public(static=("count", "dtype"))
+@public(static=("count", "dtype"), name="permutation")
 def _permuted_range(key: Any, count: int, dtype: Any) -> Any:
     return _shuffled(single_key("permutation", key), iota(dtype, count), 0)
 
 
-@public(static=("axis", "independent"))
+@public(static=("axis", "independent"), name="permutation")
 def _permuted(key: Any, x: Any, axis: int, independent: bool) -> Any:
     key = single_key("permutation", key)
     x = as_array("permutation", x)
@@ -125,7 +125,7 @@ def choice(
     return _chosen(key, a, p, shape, replace, axis, mode, population)
 
 
-@public(static=("shape", "replace", "axis", "mode", "population"))
+@public(static=("shape", "replace", "axis", "mode", "population"), name="choice")
 def _chosen(
     key: Any, a: Any, p: Any, shape: tuple[int, ...], replace: bool, axis: int, mode: Any,
     population: int,
