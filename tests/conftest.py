@@ -11,9 +11,12 @@ import importlib.util
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from jato.compat import importer
 
 TESTS = Path(__file__).parent
 HAVE_JAX = importlib.util.find_spec("jax") is not None
@@ -29,6 +32,17 @@ _JATO = importlib.util.find_spec("jato")
 if _JATO is not None and _JATO.origin is not None:
     _FOLDERS = [str(Path(_JATO.origin).parents[1]), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _FOLDERS))
+
+
+@pytest.fixture
+def real_jax_aside() -> Iterator[None]:
+    """Hides the real jax, if some test imported it, from a test in which `jax` is to be jato."""
+    hidden = {n: m for n, m in sys.modules.items() if n == "jax" or n.startswith("jax.")}
+    for name in hidden:
+        del sys.modules[name]
+    yield
+    importer.uninstall()
+    sys.modules.update(hidden)
 
 
 class NeedsJax(pytest.Module):

@@ -43,12 +43,13 @@ def _documented(name: str, value: Any) -> Iterator[tuple[str, str]]:
                 member = member.fget
             if isinstance(member, classmethod | staticmethod):
                 member = member.__func__
-            if callable(member) and not isinstance(member, type):
+            own = getattr(member, "__module__", None) == value.__module__
+            if own and callable(member) and not isinstance(member, type):
                 yield from _documented(f"{name}.{inner}", member)
 
 
 @pytest.mark.parametrize("name", module_names())
-def test_examples(name: str) -> None:
+def test_examples(name: str, real_jax_aside: None) -> None:
     module = importlib.import_module(name)
     report: list[str] = []
     for label, text in documented(module):

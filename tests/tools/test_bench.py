@@ -21,10 +21,9 @@ from jato.tools.command_line import main
 
 
 @pytest.fixture(autouse=True)
-def one_device_afterwards():
+def one_device_afterwards(real_jax_aside):
     yield
     jato.config.update("jax_num_cpu_devices", 1)
-    jato.compat.importer.uninstall()
 
 
 @pytest.fixture

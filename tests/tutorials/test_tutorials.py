@@ -40,11 +40,10 @@ def run(name: str, **environment: str) -> str:
 
 
 @pytest.fixture
-def eight_devices() -> Iterator[None]:
+def eight_devices(real_jax_aside: None) -> Iterator[None]:
     jato.config.update("jax_num_cpu_devices", 8)
     jato.compat.install()
     yield
-    jato.compat.uninstall()
     jato.config.update("jax_num_cpu_devices", 1)
 
 

@@ -18,6 +18,8 @@ from types import ModuleType
 from typing import Any
 
 _ROOT = "jax"
+# Names of jax that stand for modules of jato in sys.modules.
+_aliases: set[str] = set()
 
 
 @functools.cache
@@ -59,9 +61,9 @@ def install() -> None:
 def uninstall() -> None:
     """Undoes `install`: later imports of jax find what is installed under that name."""
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, JaxFinder)]
-    for name in [n for n in sys.modules if n == _ROOT or n.startswith(_ROOT + ".")]:
-        if name in module_names():
-            del sys.modules[name]
+    for name in _aliases:
+        sys.modules.pop(name, None)
+    _aliases.clear()
 
 
 class JaxFinder(importlib.abc.MetaPathFinder):
@@ -80,14 +82,15 @@ class JaxFinder(importlib.abc.MetaPathFinder):
                 f"{', '.join(sorted(module_names()))}.",
                 name=fullname,
             )
-        return importlib.machinery.ModuleSpec(fullname, AliasLoader(name), is_package=True)
+        return importlib.machinery.ModuleSpec(fullname, AliasLoader(name, fullname), is_package=True)
 
 
 class AliasLoader(importlib.abc.Loader):
     """Loads a module by handing out one that exists under another name."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, alias: str):
         self._name = name
+        self._alias = alias
         self._own: dict[str, Any] = {}
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
@@ -98,6 +101,7 @@ class AliasLoader(importlib.abc.Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
+        _aliases.add(self._alias)
         for key, value in self._own.items():
             if value is not None:
                 setattr(module, key, value)
