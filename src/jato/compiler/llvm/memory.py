@@ -442,11 +442,15 @@ class MemoryEmitter(ValueEmitter):
 
 
 def _variables(index: Expr) -> int:
-    """How many loops an index moves with."""
+    """How many loops an index moves with: 0, 1, or 2 for more.  Visits each expression once."""
     found: set[Expr] = set()
+    seen: set[Expr] = set()
     stack = [index]
-    while stack:
+    while stack and len(found) < 2:
         e = stack.pop()
+        if e in seen:
+            continue
+        seen.add(e)
         if e.op == "var":
             found.add(e)
         stack += e.args
