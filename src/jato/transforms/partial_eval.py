@@ -194,7 +194,7 @@ def recompute_cheap_residuals(split: SplitGraph) -> SplitGraph:
             wanted[known.outputs[residual.index]] = var
     made: list[Node] = []
     for node in known.nodes:
-        if node.outputs[0] not in wanted:
+        if not node.outputs or node.outputs[0] not in wanted:
             continue
         there[node.outputs[0]] = var = wanted[node.outputs[0]]
         if is_cheap(node) and all(type(a) is Literal or a in there for a in node.inputs):
