@@ -58,7 +58,8 @@ class MemoryEmitter(ValueEmitter):
         if index.lanes == 0:
             return self._load_scalar(code, buffer, index, mask, other, level)
         lanes = index.lanes
-        self._stays_in_cache = len(self.scopes) > 2 and _variables(node.args[0]) < 2
+        # a loop opens two scopes: beyond level 2 there is a loop around this one
+        self._stays_in_cache = level > 2 and _variables(node.args[0]) < 2
         active = self._active(code, mask, lanes)
         passthrough = self._passthrough(code, buffer, other, lanes)
         step = index.coefficient
