@@ -33,9 +33,17 @@ class GroupSchedule:
         """Vectors at once: several where each result is a sum, whose additions wait for each other."""
         return 4 if any(n.primitive.rereads for n in self.nodes) else 1
 
-    def lanes(self, extent: int, unroll: int = 1) -> int:
-        """Lanes of a loop of this extent: more vectors at once where there is enough to do."""
-        if self.group.cost > HEAVY:
+    def level_work(self, lowering: Lowering, level: list[Node]) -> float:
+        """What the loop of these reductions computes for each element."""
+        nodes = cone(lowering.producer, [a for r in level for a in r.inputs])
+        whole = [n for n in nodes if n.outputs[0].aval.shape == self.group.space]
+        return sum(map(cost.element_cost, whole)) + len(level)
+
+    def lanes(self, extent: int, unroll: int = 1, work: float | None = None) -> int:
+        """Lanes of a loop of this extent: more vectors at once where there is enough to do.
+
+        work: of the loop's body; None: of the whole group."""
+        if (self.group.cost if work is None else work) > HEAVY:
             unroll = 1  # enough independent work in one vector, and no registers to spare
         wide = self.width * unroll
         return wide if unroll > 1 and extent >= 4 * wide else self.width

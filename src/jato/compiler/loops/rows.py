@@ -51,7 +51,6 @@ class RowSchedule(GroupSchedule):
         if merged:
             extents = [prod(extents)]
         g = b.var("g", "i64", 0, max(0, rows - 1))
-        lanes = self.lanes(extents[-1], unroll=4)
 
         def index(d: Sequence[Any]) -> Index:
             inner = lowering.unravel(d[0], tuple(space[a] for a in axes)) if merged else tuple(d)
@@ -60,6 +59,7 @@ class RowSchedule(GroupSchedule):
         with b.block() as body, lowering.scope():
             row = lowering.unravel(g, tuple(space[a] for a in kept))
             for level in self.levels():
+                lanes = self.lanes(extents[-1], 4, self.level_work(lowering, level))
                 self.reduce_level(lowering, level, extents, index, row, lanes)
             self.store_rows(lowering, row)
             wide = [v for v in self.group.outputs if v.aval.shape == space]
