@@ -27,7 +27,7 @@ from jato.loopir.grammar import ITEMSIZE, Buffer, Expr, Store
 LINE = 64
 PREFETCH_DISTANCE = 1024
 # Accesses of one buffer in one loop body that prefetch.
-MOST_PREFETCHES = 2
+MOST_PREFETCHES = 4
 
 
 class MemoryEmitter(ValueEmitter):
@@ -191,7 +191,7 @@ class MemoryEmitter(ValueEmitter):
         A body of some tens of instructions fills the reorder buffer within ten iterations, which
         is too few cache misses at a time: exp of 16M floats took 0.66 ns an element without this,
         with 0.2 in cache.  Addresses past the end of the array do no harm.  Reads of one buffer
-        beyond the second are taken for a stencil's, whose lines the first ones ask for."""
+        beyond the fourth are taken for a stencil's, whose lines the first ones ask for."""
         count = self._prefetches.get((code, buffer), 0)
         if size < LINE // 2 or count >= MOST_PREFETCHES:
             return
