@@ -23,7 +23,7 @@ MOST_NODES = 400  # operations that cost nothing per element, such as those on s
 # Arrays of at most this many elements take less time than the launch of a kernel: operations on
 # them share a kernel even if they have nothing in common, up to so many results.
 TINY = 256
-MOST_TINY = 16
+MOST_TINY = 32
 
 # Reductions of at most this many elements are unrolled into the expression that uses them.
 UNROLLED = 8
