@@ -40,7 +40,7 @@ from jato.base.version import __version__ as __version__
 from jato.control.checkpoint import checkpoint as checkpoint
 from jato.control.checkpoint import remat as remat
 from jato.control import custom_batching as custom_batching
-from jato.control.custom_jvp import closure_convert as closure_convert
+from jato.control.closure_convert import closure_convert as closure_convert
 from jato.control.custom_jvp import custom_jvp as custom_jvp
 from jato.control.custom_vjp import custom_gradient as custom_gradient
 from jato.control.custom_vjp import custom_vjp as custom_vjp

@@ -11,7 +11,8 @@ from jato.control import checkpoint as checkpoint_module
 from jato.control import custom_jvp as custom_jvp_module
 from jato.control import custom_vjp as custom_vjp_module
 from jato.control.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
-from jato.control.custom_jvp import closure_convert, custom_jvp
+from jato.control.closure_convert import closure_convert
+from jato.control.custom_jvp import custom_jvp
 from jato.control.custom_vjp import custom_gradient, custom_vjp
 from jato.transforms.abstract_eval import make_jaxpr
 from jato.transforms.grad import grad, hessian, jacrev

@@ -3,7 +3,7 @@
     custom_vmap_call_p    `function` computes the results; `rule(size, mapped, values)` the results
                           over a mapped axis, which is the first one of each mapped value
 
-Runs Python where it can, as custom_jvp.py explains.  Under differentiation of unknown values
+Runs Python where it can, as custom_rules.py explains.  Under differentiation of unknown values
 (reverse mode) the function itself is differentiated.
 """
 
@@ -16,10 +16,9 @@ from typing import Any
 from jato.base import dtypes
 from jato.base.errors import check
 from jato.base.pytree import function_name, prefix_mismatch, tree_flatten, tree_map
-from jato.control.custom_jvp import Signature, records, run, stage
+from jato.control.custom_rules import CustomCall, Signature, records, run
 from jato.control.map import map as sequential_map
-from jato.core.graph import Graph, evaluate
-from jato.core.primitive import AxisData, Primitive
+from jato.core.primitive import AxisData
 from jato.core.trace import STATE, current_trace
 from jato.core.types import Zero, type_of
 from jato.ops.shapes import instantiate
@@ -31,27 +30,14 @@ from jato.transforms.partial_eval import PartialEvalTrace
 FlatRule = Callable[[int, Sequence[bool], Sequence[Any]], tuple[list[Any], list[bool]]]
 
 
-class CustomVmapCall(Primitive):
-    """See the module's docstring; `captured` as in CustomJVPCall."""
-
-    multiple_results = True
+class CustomVmapCall(CustomCall):
+    """See the module's docstring."""
 
     def bind(self, *args: Any, **params: Any) -> list[Any]:
         trace = STATE.trace
-        function = params["function"]
-        if trace is None:
-            return run(function, args)
-        if isinstance(trace, PartialEvalTrace):
-            if records(trace, args):
-                return run(function, args)
-        elif records(trace, args) and not isinstance(function, Graph):
-            graph, consts = stage(function, args, params["name"])
-            params = {**params, "function": graph, "captured": len(consts)}
-            return trace.process(self, (*consts, *args), params)
-        return trace.process(self, args, params)
-
-    def type_rule(self, *avals: Any, function: Graph, **params: Any) -> Any:
-        return function.out_avals
+        if isinstance(trace, PartialEvalTrace) and records(trace, args):
+            return run(params["function"], args)
+        return super().bind(*args, **params)
 
     def batch(
         self,
@@ -154,12 +140,6 @@ class CustomVmapCall(Primitive):
             next(following) if is_inexact else zero_of(type_of(x))
             for x, is_inexact in zip(outs[:total], inexact, strict=False)
         ]
-
-    def expand(self, *operands: Any, function: Graph, **params: Any) -> list[Any]:
-        return evaluate(function, *operands)
-
-    def subgraphs(self, params: dict[str, Any]) -> Sequence[Graph]:
-        return (params["function"],) if isinstance(params["function"], Graph) else ()
 
 
 def _tangent_dtype(tangent: Any) -> Any:

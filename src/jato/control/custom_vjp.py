@@ -6,7 +6,7 @@
     custom_vjp_linear_p   what jvp leaves for the reverse pass: an operation on tangents of which
                           only the transpose (`backward`) is known
 
-Runs Python where it can, as custom_jvp.py explains.
+Runs Python where it can, as custom_rules.py explains.
 """
 
 from __future__ import annotations
@@ -24,20 +24,16 @@ from jato.base.pytree import (
     tree_unflatten,
 )
 from jato.base.signatures import parameter_names
-from jato.control.custom_jvp import (
-    Signature,
+from jato.control.closure_convert import closure_convert
+from jato.control.custom_rules import (
+    CustomCall,
+    CustomDerivative,
+    FlatCall,
     SymbolicZero,
     batched_outs,
     check_captured,
-    closure_convert,
-    merged_arguments,
-    nondiff_positions,
-    records,
     run,
-    split_arguments,
-    stage,
 )
-from jato.core.graph import Graph, evaluate
 from jato.core.primitive import AxisData, Primitive
 from jato.core.trace import STATE, current_trace
 from jato.core.types import Zero, tangent_type, type_of
@@ -49,24 +45,8 @@ Forward = Callable[..., tuple[list[Any], list[Any]]]
 Backward = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
 
-class CustomVJPCall(Primitive):
-    """See the module's docstring; `captured` as in CustomJVPCall."""
-
-    multiple_results = True
-
-    def bind(self, *args: Any, **params: Any) -> list[Any]:
-        trace = STATE.trace
-        function = params["function"]
-        if trace is None:
-            return run(function, args)
-        if records(trace, args) and not isinstance(function, Graph):
-            graph, consts = stage(function, args, params["name"])
-            params = {**params, "function": graph, "captured": len(consts)}
-            return trace.process(self, (*consts, *args), params)
-        return trace.process(self, args, params)
-
-    def type_rule(self, *avals: Any, function: Graph, **params: Any) -> Any:
-        return function.out_avals
+class CustomVJPCall(CustomCall):
+    """See the module's docstring."""
 
     def jvp(
         self,
@@ -146,12 +126,6 @@ class CustomVJPCall(Primitive):
             name=name,
         )
         return outs, [0] * len(outs)
-
-    def expand(self, *operands: Any, function: Graph, **params: Any) -> list[Any]:
-        return evaluate(function, *operands)
-
-    def subgraphs(self, params: dict[str, Any]) -> Sequence[Graph]:
-        return (params["function"],) if isinstance(params["function"], Graph) else ()
 
 
 def batch_backward(
@@ -297,7 +271,7 @@ class CustomVJPPrimal:
         self.perturbed = perturbed
 
 
-class custom_vjp:
+class custom_vjp(CustomDerivative):
     """A function with a reverse derivative of the user's making.
 
     forward(*arguments) gives (result, residuals); backward(residuals, cotangent of the result)
@@ -318,16 +292,9 @@ class custom_vjp:
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: Sequence[str] = (),
     ):
-        functools.update_wrapper(self, fun)
-        self.fun = fun
-        self.signature = Signature(fun)
-        self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
-        self.symbolic_zeros = False
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
 
     def defvjp(
         self,
@@ -349,85 +316,50 @@ class custom_vjp:
             )
         if current_trace() is None:
             return self.fun(*args, **kwargs)
-        name = function_name(self.fun)
-        args = self.signature.positional(args, kwargs)
-        diff, static, places = split_arguments(self.fun, args, self.nondiff_argnums)
-        leaves, in_tree = tree_flatten(tuple(diff))
-        values = [as_value(x, lambda: f"{name}: an argument") for x in leaves]
-        call = _Rules(self, name, args, static, places, in_tree, [type_of(x) for x in values])
+        call = _Rules(self, args, kwargs)
         outs = custom_vjp_call_p.bind(
-            *values,
+            *call.values,
             function=call.function,
             forward=call.forward,
             backward=call.backward,
             captured=0,
-            name=name,
+            name=call.name,
         )
         return call.out_tree.unflatten(outs)
 
 
-class _Rules:
+class _Rules(FlatCall):
     """The flat functions of one call of a custom_vjp function."""
 
-    def __init__(
-        self,
-        owner: custom_vjp,
-        name: str,
-        args: Sequence[Any],
-        static: list[Any],
-        places: list[int],
-        in_tree: Any,
-        in_avals: list[Any],
-    ):
+    def __init__(self, owner: custom_vjp, args: tuple[Any, ...], kwargs: dict[str, Any]):
+        super().__init__(owner, args, kwargs)
         self.owner = owner
-        self.name = name
-        self.args = args
-        self.static = static
-        self.places = places
-        self.in_tree = in_tree
-        self.in_avals = in_avals
-        self.out_tree: Any = None
+        self.in_avals = [type_of(x) for x in self.values]
         self.residual_tree: Any = None
 
-    def _flat_result(self, out: Any, what: str) -> list[Any]:
-        outs, self.out_tree = tree_flatten(out)
-        return [as_value(x, lambda: f"{self.name}: a {what}") for x in outs]
-
-    def function(self, *flat: Any) -> list[Any]:
-        given = tree_unflatten(self.in_tree, flat)
-        out = self.owner.fun(*merged_arguments(self.places, given, self.args))
-        return self._flat_result(out, "result")
-
     def forward(self, *flat: Any) -> tuple[list[Any], list[Any]]:
+        assert self.owner.fwd is not None
         given: Sequence[Any] = flat
         if self.owner.symbolic_zeros:
             given = [CustomVJPPrimal(x, True) for x in flat]
-        primals = tree_unflatten(self.in_tree, given)
-        assert self.owner.fwd is not None
-        pair = self.owner.fwd(*merged_arguments(self.places, primals, self.args))
+        pair = self.owner.fwd(*self.with_values(given))
         if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
             raise TypeError(
                 f"the forward rule of custom_vjp function {self.name} must return "
                 f"(result, residuals), got {type(pair).__name__}"
             )
-        outs = self._flat_result(pair[0], "result of the forward rule")
+        outs = self.flat_result(pair[0], f"{self.name}: a result of the forward rule")
         residuals, self.residual_tree = tree_flatten(pair[1])
         return outs, [
             as_value(x, lambda: f"the forward rule of {self.name}: a residual") for x in residuals
         ]
 
     def backward(self, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        given = [
-            (SymbolicZero(ct.aval) if type(ct) is Zero else ct)
-            if self.owner.symbolic_zeros
-            else tangent_out(ct)
-            for ct in cotangents
-        ]
         assert self.owner.bwd is not None
         found = self.owner.bwd(
             *self.static,
             tree_unflatten(self.residual_tree, residuals),
-            tree_unflatten(self.out_tree, given),
+            tree_unflatten(self.out_tree, self.owner.for_rule(cotangents)),
         )
         return self._cotangents(found)
 
@@ -443,7 +375,7 @@ class _Rules:
                 f"{shown}"
             )
         results: list[Any] = []
-        names = parameter_names(self.owner.fun, len(self.args))
+        names = parameter_names(self.fun, len(self.args))
         for tree, given, place in zip(expected, found, self.places, strict=True):
             positions, treedef = tree_flatten(tree)
             try:

@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from jato.control.custom_jvp import SymbolicZero, custom_jvp
+from jato.control.custom_jvp import custom_jvp
+from jato.control.custom_rules import SymbolicZero
 from jato.jit.eager import public
 from jato.lax.incomplete_gamma import stirling_tail
 from jato.lax.iterations import (

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from jato.control.custom_jvp import SymbolicZero, custom_jvp
+from jato.control.custom_jvp import custom_jvp
+from jato.control.custom_rules import SymbolicZero
 from jato.core.types import type_of
 from jato.jit.eager import public
 from jato.lax.iterations import (
