@@ -14,6 +14,7 @@ from jato.control.checkpoint import checkpoint, checkpoint_name, checkpoint_poli
 from jato.control.closure_convert import closure_convert
 from jato.control.custom_jvp import custom_jvp
 from jato.control.custom_vjp import custom_gradient, custom_vjp
+from jato.jit.api import jit
 from jato.transforms.abstract_eval import make_jaxpr
 from jato.transforms.grad import grad, hessian, jacrev
 from jato.transforms.jvp import jvp
@@ -251,6 +252,27 @@ class TestCustomVJP:
             return total(converted(X, *captured))
 
         close(grad(f)(X), X)
+
+    def test_symbolic_zeros_tell_what_is_differentiated(self):
+        seen = []
+        f = custom_vjp(ours.mul)
+
+        def forward(x, y):
+            seen.append((x.perturbed, y.perturbed))
+            return f(x.value, y.value), (x.value, y.value)
+
+        f.defvjp(
+            forward, lambda r, ct: (ours.mul(ct, r[1]), ours.mul(ct, r[0])), symbolic_zeros=True
+        )
+        of_vector = lambda x, y: total(vmap(f)(x, y))
+        for argnums, flags in ((0, (True, False)), (1, (False, True)), ((0, 1), (True, True))):
+            for run in (grad(f, argnums), jit(grad(f, argnums)), grad(jit(f), argnums)):
+                run(f32(2), f32(3))
+                assert seen.pop() == flags
+            grad(of_vector, argnums)(X, X)
+            assert seen.pop() == flags
+            vmap(grad(f, argnums))(X, X)
+            assert seen.pop() == flags
 
 
 class TestCheckpoint:

@@ -1,7 +1,8 @@
 """custom_vjp: a function whose reverse derivative the user supplies.
 
     custom_vjp            the decorator
-    custom_vjp_call_p     `function` computes the results; `forward` results and residuals;
+    custom_vjp_call_p     `function` computes the results; `forward(perturbed, *operands)` results
+                          and residuals, where perturbed says which operands are differentiated;
                           `backward(residuals, cotangents)` cotangents of the operands
     custom_vjp_linear_p   what jvp leaves for the reverse pass: an operation on tangents of which
                           only the transpose (`backward`) is known
@@ -61,7 +62,7 @@ class CustomVJPCall(CustomCall):
     ) -> tuple[list[Any], list[Any]]:
         check_captured(name, tangents[:captured], "custom_vjp")
         primals, tangents = primals[captured:], tangents[captured:]
-        outs, residuals = forward(*primals)
+        outs, residuals = forward([type(t) is not Zero for t in tangents], *primals)
         active = tuple(dtypes.is_inexact(type_of(x).dtype) for x in primals)
         out_avals = tuple(tangent_type(type_of(x)) for x in outs)
         directions = [tangent_out(t) for t, a in zip(tangents, active, strict=True) if a]
@@ -97,12 +98,12 @@ class CustomVJPCall(CustomCall):
         def batched(*values: Any) -> list[Any]:
             return batched_outs(axis, lambda *xs: run(function, xs), values, dims)
 
-        def batched_forward(*values: Any) -> tuple[list[Any], list[Any]]:
+        def batched_forward(perturbed: Sequence[bool], *values: Any) -> tuple[list[Any], list[Any]]:
             count = 0
 
             def flat(*xs: Any) -> list[Any]:
                 nonlocal count
-                outs, residuals = forward(*xs)
+                outs, residuals = forward(perturbed, *xs)
                 count = len(outs)
                 return outs + residuals
 
@@ -337,11 +338,11 @@ class _Rules(FlatCall):
         self.in_avals = [type_of(x) for x in self.values]
         self.residual_tree: Any = None
 
-    def forward(self, *flat: Any) -> tuple[list[Any], list[Any]]:
+    def forward(self, perturbed: Sequence[bool], *flat: Any) -> tuple[list[Any], list[Any]]:
         assert self.owner.fwd is not None
         given: Sequence[Any] = flat
         if self.owner.symbolic_zeros:
-            given = [CustomVJPPrimal(x, True) for x in flat]
+            given = [CustomVJPPrimal(x, p) for x, p in zip(flat, perturbed, strict=True)]
         pair = self.owner.fwd(*self.with_values(given))
         if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
             raise TypeError(
