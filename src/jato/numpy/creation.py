@@ -182,6 +182,7 @@ def array(
     >>> jnp.array([1, 2.5])
     Array([1. , 2.5], dtype=float32)
     """
+    _require_row_major("array", order)
     result = _convert(object, dtype, copy)
     if ndmin > result.ndim:
         result = structural.reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
@@ -206,10 +207,20 @@ def asarray(
     >>> jnp.asarray([1, 2])
     Array([1, 2], dtype=int32)
     """
+    _require_row_major("asarray", order)
     result = _convert(a, dtype, builtins.bool(copy))
     if copy is False and result is not a:
         raise ValueError("asarray: a copy is needed, but copy=False was given")
     return placed_on(result, device)
+
+
+def _require_row_major(function: str, order: str | None) -> None:
+    """Elements always lie with the last axis fastest: "F" could only be ignored."""
+    if order not in (None, "K", "C", "A"):
+        raise NotImplementedError(
+            f"{function}: argument 'order' must be 'K', 'C' or 'A', got {order!r}; arrays are "
+            "always stored with the last axis fastest"
+        )
 
 
 def placed_on(x: Any, device: Any) -> Any:
@@ -223,6 +234,7 @@ def copy(a: Any, order: str | None = None) -> Any:
     >>> jnp.copy(jnp.array([1, 2]))
     Array([1, 2], dtype=int32)
     """
+    _require_row_major("copy", order)
     return array(as_array("copy", a), copy=True)
 
 

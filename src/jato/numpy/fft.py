@@ -15,6 +15,7 @@ import numpy as np
 
 from jato.base.dtypes import canonicalize, is_complex
 from jato.jit.eager import public
+from jato.numpy.creation import placed_on
 from jato.numpy.ranges import arange
 from jato.numpy.rearrangement import roll
 from jato.numpy.promote import as_array, cast, dtype_of, normalize_axes, normalize_axis, promote_dtypes
@@ -297,7 +298,7 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) ->
     """
     count = _length("fftfreq", n)
     steps = _frequencies("fftfreq", n, d, dtype, -(count // 2), count)
-    return ifftshift(steps)
+    return placed_on(ifftshift(steps), device)
 
 
 def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
@@ -307,7 +308,8 @@ def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -
     >>> jnp.fft.rfftfreq(4)
     Array([0.  , 0.25, 0.5 ], dtype=float32)
     """
-    return _frequencies("rfftfreq", n, d, dtype, 0, _length("rfftfreq", n) // 2 + 1)
+    result = _frequencies("rfftfreq", n, d, dtype, 0, _length("rfftfreq", n) // 2 + 1)
+    return placed_on(result, device)
 
 
 def _shift(function: str, x: Any, axes: Any, sign: int) -> Any:

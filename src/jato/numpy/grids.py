@@ -21,6 +21,7 @@ from jato.numpy.promote import (
     join_types,
     normalize_axis,
     normalize_shape,
+    require_no_out,
 )
 from jato.numpy.ranges import arange, linspace
 from jato.numpy.reductions import as_type
@@ -241,6 +242,7 @@ def trace(
     >>> jnp.trace(jnp.array([[1, 2], [3, 4]]))
     Array(5, dtype=int32)
     """
+    require_no_out("trace", out)
     values = diagonal(a, offset, axis1, axis2)
     if dtype is None and not is_inexact(dtype_of(values)):
         dtype = canonicalize(np.uint64 if dtype_of(values).kind == "u" else np.int64)

@@ -13,7 +13,7 @@ from jato.core.array import concrete, from_host, require_integer
 from jato.jit.eager import public
 from jato.numpy.makers import select_where
 from jato.numpy.manipulation import broadcast_to, moveaxis, ravel
-from jato.numpy.promote import as_array, broadcast, cast, dtype_of, normalize_axis
+from jato.numpy.promote import as_array, broadcast, cast, dtype_of, normalize_axes, normalize_axis
 from jato.numpy.searching import nonzero, take_vector
 from jato.numpy.sorting import argsort
 from jato.numpy.taking import take
@@ -322,7 +322,9 @@ def _fill_diagonal(a: Any, val: Any) -> Any:
 
 
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
-    """A vector without its leading ("f") and trailing ("b") zeros; values must be known.
+    """An array without its leading ("f") and trailing ("b") zeros; values must be known.
+
+    axis: along which axes (default: all) slices of only zeros are left out.
 
     >>> import jato.numpy as jnp
     >>> jnp.trim_zeros(jnp.array([0, 1, 0, 2, 0]))
@@ -332,4 +334,16 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     known = concrete(filt)
     if known is None:
         raise ConcretizationTypeError("trim_zeros: the size of the result depends on traced values")
-    return from_host(np.trim_zeros(np.asarray(known), trim), dtype_of(filt))
+    ends = trim.lower() if isinstance(trim, str) else trim
+    if ends not in ("f", "b", "fb", "bf"):
+        raise ValueError(f"trim_zeros: argument 'trim' must be 'f', 'b' or 'fb', got {trim!r}")
+    host = np.asarray(known)
+    cuts = [builtins.slice(None)] * host.ndim
+    places = np.nonzero(host)
+    for i in normalize_axes("trim_zeros", axis, host.ndim):
+        first, stop = 0, 0
+        if places[i].size:
+            first = places[i].min() if "f" in ends else 0
+            stop = places[i].max() + 1 if "b" in ends else host.shape[i]
+        cuts[i] = builtins.slice(first, stop)
+    return from_host(host[tuple(cuts)], dtype_of(filt))

@@ -124,6 +124,8 @@ def _bits_as(x: Any, dtype: Any) -> Any:
 
 def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     """The same bits as elements of another dtype; the last axis grows or shrinks with its size."""
+    if type is not None:
+        raise NotImplementedError("view: argument 'type' is not supported, only 'dtype'")
     if dtype is None:
         return self
     target = dtypes.as_dtype(dtype)

@@ -201,7 +201,8 @@ def linspace(
     count = _known_count("linspace", num)
     dtype = None if dtype is None else canonicalize(dtype)
     start, stop = _listed(start), _listed(stop)
-    return _linspace_public(start, stop, count, bool(endpoint), bool(retstep), dtype, axis)
+    result = _linspace_public(start, stop, count, bool(endpoint), bool(retstep), dtype, axis)
+    return placed_on(result, device)
 
 
 @public(static=("num", "endpoint", "dtype", "axis"))

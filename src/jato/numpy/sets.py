@@ -251,6 +251,9 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 # ---- membership
 
+# accepted as hints: a few elements are compared with each, many by binary search
+_ISIN_METHODS = ("auto", "compare_all", "binary_search", "sort")
+
 
 @public(static=("assume_unique", "invert", "method"))
 def isin(
@@ -267,6 +270,8 @@ def isin(
     >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([2, 5]))
     Array([False,  True, False], dtype=bool)
     """
+    if method not in _ISIN_METHODS:
+        raise ValueError(f"isin: argument 'method' must be one of {_ISIN_METHODS}, got {method!r}")
     element, tests = promote_dtypes("isin", element, test_elements)
     tests = _flat(tests)
     count = tests.shape[0]

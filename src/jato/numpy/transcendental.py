@@ -12,8 +12,8 @@ import numpy as np
 from jato.base.dtypes import is_complex, is_floating
 from jato.jit.eager import public
 from jato.lax.bessel import bessel_i0e
-from jato.numpy.makers import finfo_of, select_where, unary_function
-from jato.numpy.promote import as_array, cast, dtype_of, promote_float, require_no_out, unary_float
+from jato.numpy.makers import finfo_of, require_ufunc_defaults, select_where, unary_function
+from jato.numpy.promote import as_array, cast, dtype_of, promote_float, unary_float
 from jato.ops import elementwise
 
 
@@ -273,7 +273,7 @@ def logaddexp(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> A
     >>> jnp.logaddexp(jnp.array([-jnp.inf]), 1000.0)
     Array([1000.], dtype=float32)
     """
-    require_no_out("logaddexp", out)
+    require_ufunc_defaults("logaddexp", out, where)
     return _log_add("logaddexp", x1, x2, elementwise.exp, elementwise.log1p)
 
 
@@ -285,7 +285,7 @@ def logaddexp2(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> 
     >>> jnp.logaddexp2(jnp.array([1000.0]), 1000.0)
     Array([1001.], dtype=float32)
     """
-    require_no_out("logaddexp2", out)
+    require_ufunc_defaults("logaddexp2", out, where)
     scale = 1 / math.log(2)
     return _log_add(
         "logaddexp2", x1, x2, elementwise.exp2,

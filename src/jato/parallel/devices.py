@@ -13,6 +13,7 @@ import numpy as np
 
 from jato import _native
 from jato.base.config import config
+from jato.base.errors import check
 from jato.base.pytree import tree_map
 from jato.core.array import ArrayImpl, from_host, from_number
 from jato.core.placement import Device, SingleDevice
@@ -83,9 +84,14 @@ def device_put(x: Any, device: Any = None, **options: Any) -> Any:
     """`x`, a tree of arrays and numbers, as arrays of jato on a device.
 
     NumPy arrays are copied: later changes of them are not seen.  device: a Device, or None for
-    the default one.  TypeError for leaves that are no arrays.
+    the default one.  TypeError for leaves that are no arrays and for a device that is none.
     """
     del options
+    check(
+        device is None or isinstance(device, (Device, SingleDevice)),
+        TypeError,
+        f"device_put: argument 'device' must be a device of jato.devices(), got {device!r:.60}",
+    )
 
     def put(leaf: Any) -> Any:
         if isinstance(leaf, (Tracer, ArrayImpl)):
