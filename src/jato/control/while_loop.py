@@ -142,7 +142,7 @@ class While(Primitive):
         test_graph, body_graph = test.graph, batched.graph
         if test.out_dims[0] is not None:
             test_graph, body_graph = _until_all_done(
-                test_graph, len(condition_in), body_graph, len(body_in), axis
+                test_graph, len(condition_in), body_graph, len(body_in)
             )
             body_in = [*condition_in, *body_in]
         outs = self.bind(
@@ -253,7 +253,7 @@ def _reordered(graph: Graph, consts: int, carry: int, const_tangents: int, tange
 
 
 def _until_all_done(
-    condition: Graph, condition_consts: int, body: Graph, body_consts: int, axis: AxisData
+    condition: Graph, condition_consts: int, body: Graph, body_consts: int
 ) -> tuple[Graph, Graph]:
     """(any element goes on, body whose elements that are done keep their carry)."""
 

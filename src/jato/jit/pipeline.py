@@ -159,7 +159,7 @@ class JitState:
             if config.jax_log_compiles or config.jax_explain_cache_misses:
                 self.log(args, kwargs)
         traced = self.trace(arguments, [type_of(x) for x in leaves], in_tree)
-        donated = self.donated_positions(args, kwargs, arguments, leaves)
+        donated = self.donated_positions(args, kwargs, arguments)
         program = self.compile(traced, donated)
         return _entry(traced, program, len(leaves), donated)
 
@@ -278,7 +278,6 @@ class JitState:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         arguments: Arguments,
-        leaves: list[Any],
     ) -> list[int]:
         """Positions among the dynamic leaves that the user allowed to overwrite."""
         spec = self.spec

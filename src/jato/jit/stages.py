@@ -130,7 +130,7 @@ def trace_call(state: JitState, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     arguments = split_arguments(state.spec, args, kwargs)
     leaves, in_tree = tree_flatten((arguments.rest, arguments.named))
     traced = state.trace(arguments, [abstract_value(x) for x in leaves], in_tree)
-    return Traced(state, traced, state.donated_positions(args, kwargs, arguments, leaves))
+    return Traced(state, traced, state.donated_positions(args, kwargs, arguments))
 
 
 def lower_call(state: JitState, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:

@@ -146,7 +146,7 @@ def _einsum(
     terms, output, path = _einsum_plan(subscripts, shapes, optimize)
     live = [_diagonal(x, term) for x, term in zip(arrays, terms, strict=True)]
     if any_ones(live):
-        live = _drop_broadcast_ones(live, output)
+        live = _drop_broadcast_ones(live)
     for positions in path:
         chosen = [live[i] for i in positions]
         live = [item for i, item in enumerate(live) if i not in positions]
@@ -173,7 +173,7 @@ def any_ones(live: list[tuple[Any, str]]) -> bool:
     return builtins.any(len(s) > 1 for s in sizes.values())
 
 
-def _drop_broadcast_ones(live: list[tuple[Any, str]], output: str) -> list[tuple[Any, str]]:
+def _drop_broadcast_ones(live: list[tuple[Any, str]]) -> list[tuple[Any, str]]:
     largest: dict[str, int] = {}
     for x, term in live:
         for name, size in zip(term, x.shape, strict=True):

@@ -84,7 +84,23 @@ def dims_of(lhs: Any, rhs: Any, numbers: DimensionNumbers) -> Dims:
     )  # fmt: skip
 
 
-class DotGeneral(TypeCached):
+class Product(TypeCached):
+    """An operation that is linear in each of its two operands."""
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        lhs, rhs = primals
+        out = self.bind(lhs, rhs, **params)
+        terms = []
+        if not is_zero_tangent(tangents[0]):
+            terms.append(self.bind(tangents[0], rhs, **params))
+        if not is_zero_tangent(tangents[1]):
+            terms.append(self.bind(lhs, tangents[1], **params))
+        if not terms:
+            return out, Zero(tangent_type(type_of(out)))
+        return out, terms[0] if len(terms) == 1 else add(*terms)
+
+
+class DotGeneral(Product):
     """Params: dimension_numbers, precision, preferred_element_type (the result's dtype or None)."""
 
     fusable = True
@@ -116,18 +132,6 @@ class DotGeneral(TypeCached):
         if preferred_element_type is not None:
             return array_type(shape, preferred_element_type)
         return ArrayType(shape, lhs.dtype_code, weak)
-
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
-        lhs, rhs = primals
-        out = self.bind(lhs, rhs, **params)
-        terms = []
-        if not is_zero_tangent(tangents[0]):
-            terms.append(self.bind(tangents[0], rhs, **params))
-        if not is_zero_tangent(tangents[1]):
-            terms.append(self.bind(lhs, tangents[1], **params))
-        if not terms:
-            return out, Zero(tangent_type(type_of(out)))
-        return out, terms[0] if len(terms) == 1 else add(*terms)
 
     @transposed
     def transpose(

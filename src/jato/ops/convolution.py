@@ -24,11 +24,10 @@ import numpy as np
 from jato.base import dtypes
 from jato.core.graph import Literal
 from jato.core.primitive import AxisData, UndefinedPrimal
-from jato.core.types import Zero, array_type, tangent_type, type_of
-from jato.ops.contract import accumulator_dtype, sum_of
+from jato.core.types import array_type, type_of
+from jato.ops.contract import Product, accumulator_dtype, sum_of
 from jato.ops.convert import convert_element_type
-from jato.ops.elementwise import add
-from jato.ops.families import TypeCached, is_zero_tangent, transposed
+from jato.ops.families import transposed
 from jato.ops.shapes import move_axis, zeros
 from jato.ops.slicing import PAD
 from jato.ops.structural import reshape, rev
@@ -159,7 +158,7 @@ def _sum_of_taps(b: Any, extents: tuple[int, ...], product: Any, name: str) -> A
     return sum_of(b, (*outer, last // straight), some_taps, name)
 
 
-class Conv(TypeCached):
+class Conv(Product):
     """Params: window_strides, padding ((low, high)..), lhs_dilation, rhs_dilation,
     dimension_numbers, feature_group_count, batch_group_count, precision, preferred_element_type."""
 
@@ -227,18 +226,6 @@ class Conv(TypeCached):
         dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
         weak = lhs.weak_type and rhs.weak_type and preferred_element_type is None
         return array_type(tuple(shape), dtype, weak)
-
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
-        lhs, rhs = primals
-        out = self.bind(lhs, rhs, **params)
-        terms = []
-        if not is_zero_tangent(tangents[0]):
-            terms.append(self.bind(tangents[0], rhs, **params))
-        if not is_zero_tangent(tangents[1]):
-            terms.append(self.bind(lhs, tangents[1], **params))
-        if not terms:
-            return out, Zero(tangent_type(type_of(out)))
-        return out, terms[0] if len(terms) == 1 else add(*terms)
 
     @transposed
     def transpose(self, cotangent: Any, lhs: Any, rhs: Any, **params: Any) -> Sequence[Any]:

@@ -187,7 +187,7 @@ class PmapState(JitState):
             return self.checked(arguments, leaves, in_tree)
         self.history.record(args, kwargs, arguments)
         call = self.element_call(arguments, [type_of(x) for x in leaves], in_tree)
-        donated = self.donated_positions(args, kwargs, arguments, leaves)
+        donated = self.donated_positions(args, kwargs, arguments)
         return self.entry(call, donated)
 
     def checked_entry(

@@ -82,7 +82,7 @@ def vmap(
             )  # type: ignore[misc]
             for i, x in enumerate(leaves)
         ]
-        axes = _flat_in_axes(fun, name, in_axes, args, kwargs)
+        axes = _flat_in_axes(name, in_axes, args, kwargs)
         dims = _normalized(fun, name, axes, values, args, kwargs)
         size = _mapped_size(fun, name, axis_size, values, dims, args, kwargs)
         axis = AxisData(axis_name, size)
@@ -114,7 +114,7 @@ def _is_integer(x: Any) -> bool:
 
 
 def _flat_in_axes(
-    fun: Any, name: str, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    name: str, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> list[Any]:
     """One axis or None for each leaf of (args, kwargs)."""
     if not isinstance(in_axes, tuple):

@@ -161,7 +161,7 @@ class LoopEmitter(MemoryEmitter):
         elif self._repeatable(statement.body):
             self._overlapping_for(statement, start, stop, lanes, extent)
         else:
-            self._masked_for(statement, start, stop, lanes, extent)
+            self._masked_for(statement, start, stop, lanes)
 
     def _runs(self, start: Expr, stop: Expr) -> bool:
         extent = extent_of(start, stop)
@@ -209,9 +209,7 @@ class LoopEmitter(MemoryEmitter):
         self._vector_body(statement, index, lanes, mask)
         self._close(loop)
 
-    def _masked_for(
-        self, statement: For, start: str, stop: str, lanes: int, extent: int | None
-    ) -> None:
+    def _masked_for(self, statement: For, start: str, stop: str, lanes: int) -> None:
         loop = self._open(start, stop, lanes, self._runs(statement.start, statement.stop))
         mask = self._first_lanes(self.code, loop.counter, stop, lanes)
         self._vector_body(statement, loop.counter, lanes, mask)

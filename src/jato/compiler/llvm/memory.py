@@ -70,7 +70,7 @@ class MemoryEmitter(ValueEmitter):
         elif step == -1:
             text = self._load_reversed(code, buffer, index.text, active, passthrough, lanes)
         elif step == 2 and node in self.pairs and self.pairs[node] not in self.values:
-            return self._load_pair(code, node, index, active, passthrough, lanes, level)
+            return self._load_pair(code, node, index, active, lanes, level)
         elif step in (2, 4) and self.has_masks and passthrough == "zeroinitializer":
             text = self._load_stretch(code, buffer, index, int(step), active, lanes)
         else:
@@ -219,11 +219,11 @@ class MemoryEmitter(ValueEmitter):
         node: Expr,
         index: Val,
         mask: str | None,
-        other: str,
         lanes: int,
         level: int,
     ) -> Val:
-        """One load of 2 * lanes elements for the halves at 2i and 2i + 1."""
+        """One load of 2 * lanes elements for the halves at 2i and 2i + 1, masked ones 0 (the only
+        pairs that find_pairs takes)."""
         buffer, partner = node.attr, self.pairs[node]
         scalar = ins.MEMORY_TYPE[buffer.dtype]
         wide = f"<{2 * lanes} x {scalar}>"
