@@ -62,6 +62,7 @@ class _Selected:
             for i, x in enumerate(leaves)
         ]
         self.what = what
+        self.has_aux = has_aux
 
         def of_chosen(*given: Any) -> Any:
             full_args = list(args)
@@ -84,6 +85,11 @@ class _Selected:
         """Results for the chosen arguments: one, or a tuple of them."""
         chosen = self.chosen_tree.unflatten(leaves)
         return chosen[0] if self.single else chosen
+
+    def result(self, leaves: Sequence[Any], trace: Any) -> Any:
+        """Jacobians in the output's structure, with the auxiliary data if there are any."""
+        result = self.flat.out_tree.unflatten(leaves)
+        return (result, tree_map(trace.primal, self.flat.aux)) if self.has_aux else result
 
     def check_inputs(self, holomorphic: bool, allow_int: bool) -> None:
         for i, x in enumerate(self.values):
@@ -271,6 +277,19 @@ def _split_columns(
     return parts
 
 
+def _is_wanted(dtype: Any, holomorphic: bool) -> bool:
+    return dtypes.is_complex(dtype) if holomorphic else dtypes.is_floating(dtype)
+
+
+def _wanted(holomorphic: bool) -> str:
+    return "complex" if holomorphic else "real floating-point"
+
+
+def _wrong_dtype(selected: _Selected, needed: str, got: Any, holomorphic: bool) -> TypeError:
+    hint = "" if holomorphic else " For complex ones use holomorphic=True."
+    return TypeError(f"{selected.what} of {selected.name} needs {needed}, got {got}.{hint}")
+
+
 def jacfwd(
     fun: Callable[..., Any],
     argnums: Argnums = 0,
@@ -295,15 +314,10 @@ def jacfwd(
         selected = _Selected("jacfwd", fun, argnums, args, kwargs, has_aux)
         for i, x in enumerate(selected.values):
             dtype = type_of(x).dtype
-            wanted = dtypes.is_complex(dtype) if holomorphic else dtypes.is_floating(dtype)
-            check(
-                wanted,
-                TypeError,
-                f"jacfwd of {selected.name} needs "
-                + ("complex" if holomorphic else "real floating-point")
-                + f" arguments, got {dtype} for argument {selected.leaf_name(i)}. "
-                + ("" if holomorphic else "For complex ones use holomorphic=True."),
-            )
+            if not _is_wanted(dtype, holomorphic):
+                needed = f"{_wanted(holomorphic)} arguments"
+                got = f"{dtype} for argument {selected.leaf_name(i)}"
+                raise _wrong_dtype(selected, needed, got, holomorphic)
         _, program, consts, trace = linearize_flat(
             selected.flat, selected.values, selected.name, "jacfwd"
         )
@@ -318,10 +332,7 @@ def jacfwd(
             selected.unflatten(_split_columns(m, in_avals, type_of(m).shape[:-1], first=False))
             for m in push(*rows)
         ]
-        result = selected.flat.out_tree.unflatten(leaves)
-        if has_aux:
-            return result, tree_map(trace.primal, selected.flat.aux)
-        return result
+        return selected.result(leaves, trace)
 
     return jacobian
 
@@ -352,17 +363,9 @@ def jacrev(
         )
         out_avals = [type_of(x) for x in outs]
         for aval in out_avals:
-            wanted = (
-                dtypes.is_complex(aval.dtype) if holomorphic else dtypes.is_floating(aval.dtype)
-            )
-            check(
-                wanted,
-                TypeError,
-                f"jacrev of {selected.name} needs a result of "
-                + ("complex" if holomorphic else "real floating-point")
-                + f" dtype, got {aval.dtype}. "
-                + ("" if holomorphic else "For complex ones use holomorphic=True."),
-            )
+            if not _is_wanted(aval.dtype, holomorphic):
+                needed = f"a result of {_wanted(holomorphic)} dtype"
+                raise _wrong_dtype(selected, needed, aval.dtype, holomorphic)
         rows = _unit_rows(out_avals)
         pull = vmap(
             lambda *cotangents: [tangent_out(ct) for ct in program.pull(consts, cotangents)],
@@ -375,10 +378,7 @@ def jacrev(
         leaves = [
             selected.unflatten([parts[i] for parts in by_input]) for i in range(len(out_avals))
         ]
-        result = selected.flat.out_tree.unflatten(leaves)
-        if has_aux:
-            return result, tree_map(trace.primal, selected.flat.aux)
-        return result
+        return selected.result(leaves, trace)
 
     return jacobian
 
