@@ -13,7 +13,9 @@ from jato.numpy.reductions import accumulate_arguments, as_type
 from jato.ops import cumulative, structural
 
 
-def _cumulate(function: str, a: Any, axis: Any, dtype: Any, operation: Any) -> Any:
+def cumulate(function: str, a: Any, axis: Any, dtype: Any, operation: Any, out: Any = None) -> Any:
+    """`function` is the public function that errors are to name."""
+    require_no_out(function, out)
     a = as_array(function, a)
     if dtype is None:
         dtype = np.int64 if is_bool(dtype_of(a)) else dtype_of(a)
@@ -31,8 +33,7 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
     >>> jnp.cumsum(jnp.array([1, 2, 3]))
     Array([1, 3, 6], dtype=int32)
     """
-    require_no_out("cumsum", out)
-    return _cumulate("cumsum", a, axis, dtype, cumulative.cumsum)
+    return cumulate("cumsum", a, axis, dtype, cumulative.cumsum, out)
 
 
 @public(static=("axis", "dtype"))
@@ -43,8 +44,7 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None
     >>> jnp.cumprod(jnp.array([1, 2, 3]))
     Array([1, 2, 6], dtype=int32)
     """
-    require_no_out("cumprod", out)
-    return _cumulate("cumprod", a, axis, dtype, cumulative.cumprod)
+    return cumulate("cumprod", a, axis, dtype, cumulative.cumprod, out)
 
 
 def _cumulative(
@@ -64,7 +64,7 @@ def _cumulative(
             )
         axis = 0
     axis = normalize_axis(function, axis, len(x.shape))
-    result = _cumulate(
+    result = cumulate(
         function, accumulate_arguments(function, x, dtype, True), axis, dtype, operation
     )
     if not include_initial:

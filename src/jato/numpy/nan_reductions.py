@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jato.base.dtypes import is_inexact
 from jato.jit.eager import public
-from jato.numpy.cumulative import cumprod, cumsum
+from jato.numpy.cumulative import cumulate
 from jato.numpy.logic import as_bool
 from jato.numpy.makers import is_nan, select_where
 from jato.numpy.promote import as_array, broadcast_operands, dtype_of, require_no_out
@@ -20,13 +20,12 @@ from jato.numpy.reductions import (
     extremum,
     highest,
     lowest,
-    mean,
-    prod,
-    std,
-    sum,
-    var,
+    mean_of,
+    prod_of,
+    sum_of,
+    variance_of,
 )
-from jato.ops import elementwise, reduce
+from jato.ops import cumulative, elementwise, reduce
 
 
 def _without_nan(function: str, a: Any, value: Any) -> tuple[Any, Any]:
@@ -54,7 +53,8 @@ def nansum(
     >>> jnp.nansum(jnp.array([1.0, jnp.nan]))
     Array(1., dtype=float32)
     """
-    return sum(_without_nan("nansum", a, 0)[0], axis, dtype, out, keepdims, initial, where)
+    a = _without_nan("nansum", a, 0)[0]
+    return sum_of("nansum", a, axis, dtype, out, keepdims, initial, where)
 
 
 @public(static=STATIC)
@@ -73,7 +73,8 @@ def nanprod(
     >>> jnp.nanprod(jnp.array([2.0, jnp.nan]))
     Array(2., dtype=float32)
     """
-    return prod(_without_nan("nanprod", a, 1)[0], axis, dtype, out, keepdims, initial, where)
+    a = _without_nan("nanprod", a, 1)[0]
+    return prod_of("nanprod", a, axis, dtype, out, keepdims, initial, where)
 
 
 def _nan_extremum(
@@ -188,7 +189,7 @@ def nanmean(
     Array(2., dtype=float32)
     """
     a, where = _nan_mask("nanmean", a, where)
-    return mean(a, axis, dtype, out, keepdims, where=where)
+    return mean_of("nanmean", a, axis, dtype, out, keepdims, where)
 
 
 @public(static=STATIC)
@@ -209,7 +210,7 @@ def nanvar(
     Array(1., dtype=float32)
     """
     a, where = _nan_mask("nanvar", a, where)
-    return var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean)
+    return variance_of("nanvar", a, axis, dtype, out, ddof, keepdims, where, mean)
 
 
 @public(static=STATIC)
@@ -230,7 +231,7 @@ def nanstd(
     Array(1., dtype=float32)
     """
     a, where = _nan_mask("nanstd", a, where)
-    return std(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean)
+    return variance_of("nanstd", a, axis, dtype, out, ddof, keepdims, where, mean, root=True)
 
 
 @public(static=("axis", "dtype"))
@@ -241,7 +242,8 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = No
     >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 3.0]))
     Array([1., 1., 4.], dtype=float32)
     """
-    return cumsum(_without_nan("nancumsum", a, 0)[0], axis, dtype, out)
+    a = _without_nan("nancumsum", a, 0)[0]
+    return cumulate("nancumsum", a, axis, dtype, cumulative.cumsum, out)
 
 
 @public(static=("axis", "dtype"))
@@ -252,4 +254,5 @@ def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = N
     >>> jnp.nancumprod(jnp.array([1.0, jnp.nan, 3.0]))
     Array([1., 1., 3.], dtype=float32)
     """
-    return cumprod(_without_nan("nancumprod", a, 1)[0], axis, dtype, out)
+    a = _without_nan("nancumprod", a, 1)[0]
+    return cumulate("nancumprod", a, axis, dtype, cumulative.cumprod, out)

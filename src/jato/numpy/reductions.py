@@ -1,10 +1,11 @@
-"""Reductions over axes, their nan-ignoring forms, cumulative sums, and tests of whole arrays.
+"""Reductions over axes: sums, extrema and their positions, means, variances, any and all.
 
 All take `axis` (None: all axes, an integer, or a tuple) and `keepdims`; elements where the mask
 `where` is false are left out, and `initial` is one more element.  Sums of narrow integers are in
 the default integer type; sums of 16-bit floats are accumulated in float32 by the compiler.
 
-Start at `_reduce`, which all the plain ones use.
+Start at `_reduce`, which all the plain ones use.  The `*_of` functions take the name of the public
+function that errors are to name; nan_reductions.py uses them, too.
 """
 
 from __future__ import annotations
@@ -118,10 +119,24 @@ def sum(
     >>> jnp.sum(jnp.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     Array([4., 6.], dtype=float32)
     """
-    require_no_out("sum", out)
-    a = accumulate_arguments("sum", a, dtype, promote_integers)
-    result = _reduce("sum", a, axis, keepdims, structural.reduce_sum, 0, where)
-    return result if initial is None else _with_initial("sum", elementwise.add, result, initial)
+    return sum_of("sum", a, axis, dtype, out, keepdims, initial, where, promote_integers)
+
+
+def sum_of(
+    function: str,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    promote_integers: bool = True,
+) -> Any:
+    require_no_out(function, out)
+    a = accumulate_arguments(function, a, dtype, promote_integers)
+    result = _reduce(function, a, axis, keepdims, structural.reduce_sum, 0, where)
+    return result if initial is None else _with_initial(function, elementwise.add, result, initial)
 
 
 def _with_initial(function: str, operation: Any, result: Any, initial: Any) -> Any:
@@ -150,10 +165,24 @@ def prod(
     >>> jnp.prod(jnp.array([2, 3, 4]))
     Array(24, dtype=int32)
     """
-    require_no_out("prod", out)
-    a = accumulate_arguments("prod", a, dtype, promote_integers)
-    result = _reduce("prod", a, axis, keepdims, reduce.reduce_prod, 1, where)
-    return result if initial is None else _with_initial("prod", elementwise.mul, result, initial)
+    return prod_of("prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
+
+
+def prod_of(
+    function: str,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    promote_integers: bool = True,
+) -> Any:
+    require_no_out(function, out)
+    a = accumulate_arguments(function, a, dtype, promote_integers)
+    result = _reduce(function, a, axis, keepdims, reduce.reduce_prod, 1, where)
+    return result if initial is None else _with_initial(function, elementwise.mul, result, initial)
 
 
 def lowest(dtype: Any) -> Any:
@@ -274,7 +303,10 @@ def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> A
     Array(6, dtype=int32)
     """
     require_no_out("ptp", out)
-    return elementwise.sub(max(a, axis, None, keepdims), min(a, axis, None, keepdims))
+    largest, smallest = (
+        extremum("ptp", a, axis, keepdims, None, None, which) for which in (True, False)
+    )
+    return elementwise.sub(largest, smallest)
 
 
 @public(static=STATIC)
@@ -317,7 +349,8 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     >>> jnp.count_nonzero(jnp.array([0, 3, 4]))
     Array(2, dtype=int32)
     """
-    return sum(as_bool(as_array("count_nonzero", a)), axis, None, None, keepdims)
+    nonzero = as_bool(as_array("count_nonzero", a))
+    return sum_of("count_nonzero", nonzero, axis, keepdims=keepdims)
 
 
 def arg_extremum(function: str, a: Any, axis: Any, keepdims: bool, operation: Any) -> Any:
@@ -418,11 +451,17 @@ def mean(
     >>> jnp.mean(jnp.arange(4))
     Array(1.5, dtype=float32)
     """
-    require_no_out("mean", out)
-    a = as_array("mean", a)
-    axes = normalize_axes("mean", axis, len(a.shape))
+    return mean_of("mean", a, axis, dtype, out, keepdims, where)
+
+
+def mean_of(
+    function: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, where: Any = None
+) -> Any:
+    require_no_out(function, out)
+    a = as_array(function, a)
+    axes = normalize_axes(function, axis, len(a.shape))
     compute, result_dtype = _mean_types(dtype_of(a), dtype)
-    result = _mean("mean", as_type(a, compute), axes, keepdims, where)
+    result = _mean(function, as_type(a, compute), axes, keepdims, where)
     return as_type(result, result_dtype)
 
 
@@ -441,7 +480,7 @@ def average(
     if weights is None:
         a = as_array("average", a)
         axes = normalize_axes("average", axis, len(a.shape))
-        result = mean(a, axis, None, None, keepdims)
+        result = mean_of("average", a, axis, None, None, keepdims)
         total: Any = np.asarray(math.prod(a.shape[i] for i in axes), dtype_of(result))
     else:
         a, weights = promote_dtypes("average", a, weights, inexact=True)
@@ -457,10 +496,9 @@ def average(
             order = sorted(range(len(axes)), key=lambda k: axes[k])
             weights = structural.transpose(weights, tuple(order))
             weights = structural.broadcast_in_dim(weights, a.shape, tuple(sorted(axes)))
-        total = sum(weights, axis, None, None, keepdims)
-        result = elementwise.div(
-            sum(elementwise.mul(a, weights), axis, None, None, keepdims), total
-        )
+        total = sum_of("average", weights, axis, keepdims=keepdims)
+        weighted = elementwise.mul(a, weights)
+        result = elementwise.div(sum_of("average", weighted, axis, keepdims=keepdims), total)
     if not returned:
         return result
     return result, structural.broadcast_in_dim(
@@ -470,10 +508,20 @@ def average(
     )
 
 
-def _variance(
-    function: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, where: Any, mean: Any
-) -> tuple[Any, Any]:
-    """(variance in the dtype of computation, dtype of the result); two passes, hence stable."""
+def variance_of(
+    function: str,
+    a: Any,
+    axis: Any,
+    dtype: Any,
+    out: Any,
+    ddof: Any,
+    keepdims: bool,
+    where: Any,
+    mean: Any,
+    root: bool = False,
+) -> Any:
+    """The variance, or its root: the standard deviation.  Two passes, hence stable."""
+    require_no_out(function, out)
     a = as_array(function, a)
     axes = normalize_axes(function, axis, len(a.shape))
     compute, result_dtype = _mean_types(dtype_of(a), dtype)
@@ -499,11 +547,13 @@ def _variance(
     total = _reduce(function, square, axes, keepdims, structural.reduce_sum, 0, where)
     count = _count(function, square, axes, where, keepdims, dtype_of(square))
     if type(count) is int:
-        freedom: Any = builtins.max(count - ddof, 0)
-        return elementwise.div(total, np.asarray(freedom, dtype_of(square))[()]), result_dtype
-    freedom = elementwise.sub(count, np.asarray(ddof, dtype_of(square))[()])
-    freedom = elementwise.max(freedom, np.asarray(0, dtype_of(square))[()])
-    return _divide(total, freedom), result_dtype
+        freedom: Any = np.asarray(builtins.max(count - ddof, 0), dtype_of(square))[()]
+        result = elementwise.div(total, freedom)
+    else:
+        freedom = elementwise.sub(count, np.asarray(ddof, dtype_of(square))[()])
+        freedom = elementwise.max(freedom, np.asarray(0, dtype_of(square))[()])
+        result = _divide(total, freedom)
+    return as_type(elementwise.sqrt(result) if root else result, result_dtype)
 
 
 def _freedom(function: str, ddof: Any, correction: Any) -> Any:
@@ -536,10 +586,8 @@ def var(
     >>> jnp.var(jnp.array([1.0, 2.0, 3.0, 4.0]))
     Array(1.25, dtype=float32)
     """
-    require_no_out("var", out)
     ddof = _freedom("var", ddof, correction)
-    result, dtype = _variance("var", a, axis, dtype, ddof, keepdims, where, mean)
-    return as_type(result, dtype)
+    return variance_of("var", a, axis, dtype, out, ddof, keepdims, where, mean)
 
 
 @public(static=STATIC)
@@ -561,7 +609,5 @@ def std(
     >>> jnp.std(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
-    require_no_out("std", out)
     ddof = _freedom("std", ddof, correction)
-    result, dtype = _variance("std", a, axis, dtype, ddof, keepdims, where, mean)
-    return as_type(elementwise.sqrt(result), dtype)
+    return variance_of("std", a, axis, dtype, out, ddof, keepdims, where, mean, root=True)
