@@ -66,16 +66,15 @@ def _quantile(
         raise ValueError(f"{function}: argument 'q' must have rank 0 or 1, got shape {q.shape}")
     axes = normalize_axes(function, axis, len(a.shape))
     rows = _rows(a, axes)
-    size = rows.shape[-1]
-    if math.prod(rows.shape[:-1]) == 0:  # no rows, whatever is in them
-        kept = tuple(1 if i in axes else s for i, s in enumerate(a.shape))
-        left = kept if keepdims else rows.shape[:-1]
-        return structural.full((*q.shape, *left), 0, dtype)
+    *rest, size = rows.shape
+    left = [1 if i in axes else s for i, s in enumerate(a.shape)] if keepdims else rest
+    shape = (*q.shape, *left)
+    if 0 in rest:  # no rows, whatever is in them
+        return structural.full(shape, 0, dtype)
     if size == 0:
         raise ValueError(f"{function}: no elements along axis {axis} of shape {a.shape}")
     missing = is_nan(rows)
     rows = sort_ops.sort(rows, dimension=len(rows.shape) - 1)
-    rest = rows.shape[:-1]
     count = q.shape[0] if q.shape else 1
     full_shape = (count, *rest)
     place = structural.broadcast_in_dim(structural.reshape(q, (count,)), full_shape, (0,))
@@ -102,11 +101,7 @@ def _quantile(
         result = select_where(
             broadcast(elementwise.gt(bad, number(0)), full_shape), number(math.nan), result
         )
-    result = as_type(result, dtype)
-    if keepdims:
-        shape = tuple(1 if i in axes else s for i, s in enumerate(a.shape))
-        result = structural.reshape(result, (count, *shape))
-    return result if q.shape else structural.reshape(result, result.shape[1:])
+    return structural.reshape(as_type(result, dtype), shape)
 
 
 def _between(below: Any, above: Any, weight: Any, method: str, number: Any) -> Any:
