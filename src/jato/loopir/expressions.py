@@ -30,6 +30,7 @@ from jato.loopir.functions import FunctionBuilder
 from jato.loopir.grammar import ITEMSIZE, Buffer, Expr
 from jato.loopir.index_math import INTEGER_RANGE, wrap
 from jato.loopir.nodes import COMPLEX_PARTS, FLOATS, HALF, Operand, dtype_of
+from jato.loopir.root_bounds import compare_root
 
 _OPPOSITE = {"lt": "ge", "le": "gt"}
 
@@ -387,6 +388,10 @@ class ExpressionBuilder(FunctionBuilder):
                     return self.const(known, "bool")
             if x.op == "const" and op in ("eq", "ne"):
                 x, y = y, x
+            elif op in ("lt", "le") and (x.op == "const") != (y.op == "const"):
+                without_root = compare_root(self, op, x, y)
+                if without_root is not None:
+                    return without_root
         return self._binary(op, x, y)
 
     def _decide(self, op: str, x: Expr, y: Expr) -> bool | None:

@@ -32,6 +32,11 @@ from jato.ops.reduction_family import Reduction
 MOST_SCALARS = 64
 MOST_LOADS = 512
 MOST_WORK = 4000.0
+
+# Several vectors of elements run together while their carries and slices take at most so many
+# registers (of 32), and their bodies at most so much work (code that is compiled).
+REGISTERS = 16
+WIDE_WORK = 160.0
 FOREVER = 1 << 62
 
 
@@ -184,6 +189,13 @@ class _Attempt:
     def elements_of_slice(self, y: Var) -> list[Index]:
         raise NotImplementedError
 
+    def work(self) -> float:
+        """Of one step, for an element; the `any` over elements is a test of each element here."""
+        nodes = self.order
+        if self.loop.per_element:
+            nodes = [n for n in nodes if not isinstance(n.primitive, Reduction)]
+        return sum(map(cost.element_cost, nodes))
+
     def nest(self, grid: int, lanes: int, elements: int) -> LoopNest | None:
         loop, lowering = self.loop, self.lowering
         inside = {*loop.carries, *loop.slices}
@@ -193,7 +205,7 @@ class _Attempt:
         names.update({buffer: var for var, buffer in lowering.outputs.items()})
         kernel = self.b.kernel("loop")
         arguments = [names[x] for x in kernel.buffers if x.space != "local"]
-        work = sum(cost.element_cost(n) for n in self.order)
+        work = self.work()
         steps = loop.length if loop.length is not None else 100
         each = steps * max(1.0, work) * (cost.UNIT_NS if lanes > 1 else 10 * cost.UNIT_NS)
         outputs = [v for v in (*loop.finals, *loop.ys) if v in lowering.outputs]
@@ -215,8 +227,22 @@ class _Pointwise(_Attempt):
             )
             for v in (*loop.carries, *loop.slices, *values)
         )
-        self.lanes = max(1, vector_bytes // widest)
+        self.lanes = max(1, vector_bytes // widest) * self.vectors()
         self.here: Index = ()
+
+    def vectors(self) -> int:
+        """How many vectors of elements run together.
+
+        A step waits for the one before it, so one vector leaves most of the machine idle; several
+        are limited by the registers that carries and what the body reads take."""
+        loop = self.loop
+        most = 4 if loop.condition is None else 2  # together until the last element is done
+        held = sum(1 + (v.aval.dtype.kind == "c") for v in (*loop.carries, *loop.slices))
+        work = self.work()
+        for vectors in (4, 2):
+            if vectors <= most and vectors * held <= REGISTERS and vectors * work <= WIDE_WORK:
+                return vectors if prod(self.shape) >= 4 * vectors * 16 else 1
+        return 1
 
     def elements(self, var: Atom) -> list[Index]:
         return [self.here if var.aval.shape == self.shape else ()]
