@@ -108,6 +108,39 @@ def test_custom_vmap_under_derivatives(wrap):
     close(grad(whole)(X), 10 * X)
 
 
+def test_custom_vmap_rule_in_reverse_mode(wrap):
+    """The rule counts wherever the function is mapped, also after it was differentiated."""
+    scaled, _ = make_scaled()
+    one = lambda x: scaled(x, f32(3))
+    close(vmap(wrap(grad(one)))(X), np.full(7, 30, f32))
+    close(wrap(vmap(grad(scaled, (0, 1))))(X, X), (10 * X, 10 * X))
+    close(vmap(lambda t: linearize(wrap(one), f32(1))[1](t))(X), 30 * X)
+    loop = lambda x: scan(lambda c, _: (scaled(c, f32(1)), None), x, None, length=2)[0]
+    close(vmap(wrap(grad(loop)))(X), np.full(7, 100, f32))
+    close(vmap(grad(wrap(checkpoint(one))))(X), np.full(7, 30, f32))
+
+
+def test_custom_vmap_second_derivatives(wrap):
+    @custom_vmap
+    def sine(x):
+        return ours.sin(x)
+
+    @sine.def_vmap
+    def rule(axis_size, in_batched, x):
+        return ours.mul(ours.sin(x), ours.full(x.shape, 10.0, x.dtype)), in_batched[0]
+
+    close(grad(wrap(grad(sine)))(X[2]), -np.sin(X[2]))
+    close(vmap(wrap(grad(grad(sine))))(X), -10 * np.sin(X))
+    close(wrap(vmap(grad(lambda x: jvp(sine, (x,), (x,))[1])))(X), 10 * (np.cos(X) - X * np.sin(X)))
+
+
+def test_custom_vmap_without_rule_is_not_mapped_in_reverse_mode():
+    f = custom_vmap(lambda x: ours.mul(x, x))
+    close(grad(f)(f32(3)), f32(6))
+    with pytest.raises(AttributeError, match="has no vmap rule"):
+        vmap(grad(f))(X)
+
+
 def test_custom_vmap_messages():
     @custom_vmap
     def f(x):

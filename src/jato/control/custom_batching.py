@@ -3,8 +3,10 @@
     custom_vmap_call_p    `function` computes the results; `rule(size, mapped, values)` the results
                           over a mapped axis, which is the first one of each mapped value
 
-Runs Python where it can, as custom_rules.py explains.  Under differentiation of unknown values
-(reverse mode) the function itself is differentiated.
+Runs Python where it can, as custom_rules.py explains.  The derivatives of such a function are
+custom_vmap functions too, and their rules the derivatives of its rule: tangents (`pushed`), and
+transposed, cotangents (`pulled`), which compute the function again instead of storing what it
+computed.  So `vmap(grad(f))` differentiates the rule of f, and `grad(f)` the function itself.
 """
 
 from __future__ import annotations
@@ -16,28 +18,26 @@ from typing import Any
 from jato.base import dtypes
 from jato.base.errors import check
 from jato.base.pytree import function_name, prefix_mismatch, tree_flatten, tree_map
-from jato.control.custom_rules import CustomCall, Signature, records, run
+from jato.control.custom_rules import CustomCall, Signature, run
 from jato.control.map import map as sequential_map
-from jato.core.primitive import AxisData
-from jato.core.trace import STATE, current_trace
+from jato.core.graph import Graph, constants_to_inputs, evaluate
+from jato.core.primitive import AxisData, UndefinedPrimal
+from jato.core.staging import trace_to_graph
+from jato.core.trace import current_trace
 from jato.core.types import Zero, type_of
 from jato.ops.shapes import instantiate
-from jato.transforms.batching import with_dim
+from jato.ops.structural import reduce_sum
+from jato.transforms.batching import inserted, with_dim
 from jato.transforms.jvp import as_value, jvp_flat, zero_of
-from jato.transforms.partial_eval import PartialEvalTrace
+from jato.transforms.transpose import backward_pass, transpose_graph
 
 # (axis size, which values are mapped, values) -> (results, which of them are mapped)
 FlatRule = Callable[[int, Sequence[bool], Sequence[Any]], tuple[list[Any], list[bool]]]
 
 
 class CustomVmapCall(CustomCall):
-    """See the module's docstring."""
-
-    def bind(self, *args: Any, **params: Any) -> list[Any]:
-        trace = STATE.trace
-        if isinstance(trace, PartialEvalTrace) and records(trace, args):
-            return run(params["function"], args)
-        return super().bind(*args, **params)
+    """See the module's docstring.  The last `linear_count` operands are directions: the results are
+    linear in them."""
 
     def batch(
         self,
@@ -45,10 +45,10 @@ class CustomVmapCall(CustomCall):
         operands: Sequence[Any],
         dims: Sequence[int | None],
         *,
-        function: Any,
         rule: FlatRule,
         captured: int,
         name: str,
+        **params: Any,
     ) -> tuple[list[Any], list[int | None]]:
         check(
             all(d is None for d in dims[:captured]),
@@ -65,85 +65,169 @@ class CustomVmapCall(CustomCall):
         return outs, [0 if m else None for m in out_mapped]
 
     def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[list[Any], list[Any]]:
+        """The tangents are a custom_vmap function of primals and directions: `pushed`."""
+        outs = self.bind(*primals, **params)
+        nonzero = [type(t) is not Zero for t in tangents]
+        directions = [t for t in tangents if type(t) is not Zero]
+        found = iter(
+            self.bind(
+                *primals,
+                *directions,
+                **params
+                | {
+                    "function": pushed(params["function"], nonzero),
+                    "rule": pushed_rule(
+                        params["rule"], nonzero, params["captured"], params["name"]
+                    ),
+                    "linear_count": len(directions),
+                },
+            )
+        )
+        avals = [type_of(x) for x in outs]
+        return outs, [next(found) if dtypes.is_inexact(a.dtype) else zero_of(a) for a in avals]
+
+    def transpose(
         self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        function: Any,
+        cotangent: Sequence[Any],
+        *operands: Any,
+        function: Graph,
         rule: FlatRule,
         captured: int,
         name: str,
-    ) -> tuple[list[Any], list[Any]]:
-        """A custom_vmap function of primals and tangents, whose rule is the rule's derivative."""
-        count = len(primals)
-        nonzero = [type(t) is not Zero for t in tangents]
-
-        def tangents_for(values: Sequence[Any], given: Sequence[Any]) -> list[Any]:
-            following = iter(given)
-            return [
-                next(following) if nz else zero_of(type_of(x))
-                for x, nz in zip(values, nonzero, strict=True)
-            ]
-
-        def both(*args: Any) -> list[Any]:
-            values = args[:count]
-            outs, found = jvp_flat(
-                lambda *xs: run(function, xs), values, tangents_for(values, args[count:])
-            )
-            return outs + [instantiate(t) for t in found if dtypes.is_inexact(_tangent_dtype(t))]
-
-        def derived_rule(
-            size: int, mapped: Sequence[bool], args: Sequence[Any]
-        ) -> tuple[list[Any], list[bool]]:
-            axis = AxisData(None, size)
-            values, given = list(args[captured:count]), list(args[count:])
-            flags = list(mapped[captured:count])
-            places = [i for i, nz in enumerate(nonzero[captured:]) if nz]
-            for k, i in enumerate(places):  # a value and its tangent are mapped together
-                tangent_mapped = mapped[count + k]
-                if flags[i] and not tangent_mapped:
-                    given[k] = with_dim(axis, given[k], None, 0)
-                elif tangent_mapped and not flags[i]:
-                    values[i], flags[i] = with_dim(axis, values[i], None, 0), True
-            out_flags: list[bool] = []
-
-            def batched(*xs: Any) -> list[Any]:
-                outs, found = rule(size, flags, xs)
-                out_flags[:] = found
-                return outs
-
-            following = iter(given)
-            inner = [
-                next(following) if i in places else zero_of(type_of(x))
-                for i, x in enumerate(values)
-            ]
-            outs, found = jvp_flat(batched, values, inner)
-            kept = [i for i, t in enumerate(found) if dtypes.is_inexact(_tangent_dtype(t))]
-            return (
-                outs + [instantiate(found[i]) for i in kept],
-                out_flags + [out_flags[i] for i in kept],
-            )
-
-        outs = self.bind(
-            *primals,
-            *[t for t in tangents if type(t) is not Zero],
-            function=both,
-            rule=derived_rule,
+        linear_count: int,
+    ) -> list[Any]:
+        """The cotangents are a custom_vmap function of primals and cotangents: `pulled`."""
+        count = len(operands) - linear_count
+        if any(type(x) is UndefinedPrimal for x in operands[:count]):
+            return super().transpose(cotangent, *operands)
+        given = [type(ct) is not Zero for ct in cotangent]
+        cotangents = [ct for ct in cotangent if type(ct) is not Zero]
+        found = self.bind(
+            *operands[:count],
+            *cotangents,
+            function=pulled(function, count, given),
+            rule=pulled_rule(rule, function.in_avals[count:], function.out_avals, given),
             captured=captured,
             name=name,
+            linear_count=len(cotangents),
         )
-        # the results come first, then a tangent for each that has one
-        inexact = [dtypes.is_inexact(type_of(x).dtype) for x in outs]
-        total = next(n for n in range(len(outs) + 1) if n + sum(inexact[:n]) == len(outs))
-        following = iter(outs[total:])
-        return outs[:total], [
-            next(following) if is_inexact else zero_of(type_of(x))
-            for x, is_inexact in zip(outs[:total], inexact, strict=False)
+        return [None] * count + [
+            ct if type(x) is UndefinedPrimal else None
+            for ct, x in zip(found, operands[count:], strict=True)
         ]
 
 
-def _tangent_dtype(tangent: Any) -> Any:
-    return tangent.aval.dtype if type(tangent) is Zero else type_of(tangent).dtype
+def _inexact(tangent: Any) -> bool:
+    aval = tangent.aval if type(tangent) is Zero else type_of(tangent)
+    return dtypes.is_inexact(aval.dtype)
+
+
+# ---- derivatives of a function: values, directions -> tangents
+
+
+def pushed(function: Any, nonzero: Sequence[bool]) -> Callable[..., list[Any]]:
+    """operands, the tangents that are `nonzero` -> tangents of the inexact results."""
+
+    def tangents_of(*args: Any) -> list[Any]:
+        values, given = args[: len(nonzero)], iter(args[len(nonzero) :])
+        tangents = [
+            next(given) if nz else zero_of(type_of(x))
+            for x, nz in zip(values, nonzero, strict=True)
+        ]
+        _, found = jvp_flat(lambda *xs: run(function, xs), values, tangents)
+        return [instantiate(t) for t in found if _inexact(t)]
+
+    return tangents_of
+
+
+def pushed_rule(rule: FlatRule, nonzero: Sequence[bool], captured: int, name: str) -> FlatRule:
+    """The rule of `pushed(function)`: the derivative of the function's rule."""
+    perturbed = list(nonzero[captured:])
+
+    def derived(
+        size: int, mapped: Sequence[bool], args: Sequence[Any]
+    ) -> tuple[list[Any], list[bool]]:
+        check(
+            not any(nonzero[:captured]),
+            TypeError,
+            f"custom_vmap function {name} captured a value that is being differentiated, which "
+            "its rule does not know of. Pass the value as an argument.",
+        )
+        axis = AxisData(None, size)
+        count = len(perturbed)
+        values, given = list(args[:count]), list(args[count:])
+        flags = list(mapped[:count])
+        for k, i in enumerate(i for i, nz in enumerate(perturbed) if nz):
+            # a value and its tangent are mapped together
+            if flags[i] and not mapped[count + k]:
+                given[k] = with_dim(axis, given[k], None, 0)
+            elif mapped[count + k] and not flags[i]:
+                values[i], flags[i] = with_dim(axis, values[i], None, 0), True
+        out_flags: list[bool] = []
+
+        def batched(*xs: Any) -> list[Any]:
+            outs, out_flags[:] = rule(size, flags, xs)
+            return outs
+
+        following = iter(given)
+        tangents = [
+            next(following) if nz else zero_of(type_of(x))
+            for x, nz in zip(values, perturbed, strict=True)
+        ]
+        _, found = jvp_flat(batched, values, tangents)
+        kept = [i for i, t in enumerate(found) if _inexact(t)]
+        return [instantiate(found[i]) for i in kept], [out_flags[i] for i in kept]
+
+    return derived
+
+
+# ---- transposes of functions that are linear in directions: values, cotangents -> cotangents
+
+
+def pulled(graph: Graph, count: int, given: Sequence[bool]) -> Callable[..., list[Any]]:
+    """The first `count` operands, the cotangents that are `given` -> cotangents of the others."""
+    linear = tuple(i >= count for i in range(len(graph.inputs)))
+    backwards = transpose_graph(graph, linear, tuple(given), True)
+    return lambda *args: evaluate(backwards.graph, *backwards.consts, *args)
+
+
+def pulled_rule(
+    rule: FlatRule, direction_avals: Sequence[Any], out_avals: Sequence[Any], given: Sequence[bool]
+) -> FlatRule:
+    """The rule of `pulled(function)`: the transpose of the function's rule, all directions mapped."""
+
+    def transposed(
+        size: int, mapped: Sequence[bool], args: Sequence[Any]
+    ) -> tuple[list[Any], list[bool]]:
+        axis = AxisData(None, size)
+        count = len(args) - sum(given)
+        values = args[:count]
+        flags = [*mapped[:count], *[True] * len(direction_avals)]
+        out_flags: list[bool] = []
+
+        def forwards(*xs: Any) -> list[Any]:
+            outs, out_flags[:] = rule(size, flags, xs)
+            return outs
+
+        linear = [inserted(a, size, 0) for a in direction_avals]
+        traced = trace_to_graph(forwards, [*map(type_of, values), *linear], "custom_vmap rule")
+        graph, consts = constants_to_inputs(traced)
+        received = iter(zip(args[count:], mapped[count:], strict=True))
+        cotangents: list[Any] = []
+        for aval, is_given, whole in zip(out_avals, given, out_flags, strict=True):
+            if not is_given:
+                cotangents.append(zero_of(inserted(aval, size, 0) if whole else aval))
+                continue
+            ct, is_mapped = next(received)
+            ct = with_dim(axis, ct, 0 if is_mapped else None, 0)
+            cotangents.append(ct if whole else reduce_sum(ct, axes=(0,)))
+        operands = [*consts, *values, *[UndefinedPrimal(a) for a in linear]]
+        found = backward_pass(graph, operands, cotangents)[len(consts) + count :]
+        return [instantiate(ct) for ct in found], [True] * len(found)
+
+    return transposed
 
 
 custom_vmap_call_p = CustomVmapCall("custom_vmap_call")
@@ -200,7 +284,9 @@ class custom_vmap:
         ) -> tuple[list[Any], list[bool]]:
             return self._run_rule(name, in_tree, size, mapped, flat, out_trees)
 
-        outs = custom_vmap_call_p.bind(*values, function=function, rule=rule, captured=0, name=name)
+        outs = custom_vmap_call_p.bind(
+            *values, function=function, rule=rule, captured=0, name=name, linear_count=0
+        )
         return out_trees[-1].unflatten(outs)
 
     def _run_rule(

@@ -65,7 +65,8 @@ class CustomCall(Primitive):
             return run(function, args)
         if records(trace, args) and not isinstance(function, Graph):
             graph, consts = stage(function, args, params["name"])
-            params = {**params, "function": graph, "captured": len(consts)}
+            captured = len(consts) + params["captured"]
+            params = {**params, "function": graph, "captured": captured}
             return trace.process(self, (*consts, *args), params)
         return trace.process(self, args, params)
 

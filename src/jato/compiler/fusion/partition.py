@@ -280,6 +280,7 @@ class Partition:
 
         True when the broadcast adds trailing axes only, or only such as the group reduces (or
         will, because the value comes from a reduction of its space): these are the inner loops.
+        A value along reduced axes is spread over the rows: tanh(x) in sum_k tanh(x)[k] w[k, j].
         """
         shape = broadcast.inputs[0].aval.shape
         out_shape = broadcast.outputs[0].aval.shape
@@ -290,6 +291,8 @@ class Partition:
             reduced = self.axes_behind(group, node) if group.reduced is None else group.reduced
             if added <= {*reduced}:
                 return True
+            if group.reduced is not None and carried & {*reduced}:
+                return False
         return not carried or max(carried) < min(added)
 
     def axes_behind(self, group: Group, node: Node) -> tuple[int, ...]:

@@ -227,10 +227,11 @@ class _Pointwise(_Attempt):
             )
             for v in (*loop.carries, *loop.slices, *values)
         )
-        self.lanes = max(1, vector_bytes // widest) * self.vectors()
+        width = max(1, vector_bytes // widest)
+        self.lanes = width * self.vectors(width)
         self.here: Index = ()
 
-    def vectors(self) -> int:
+    def vectors(self, width: int) -> int:
         """How many vectors of elements run together.
 
         A step waits for the one before it, so one vector leaves most of the machine idle; several
@@ -239,10 +240,9 @@ class _Pointwise(_Attempt):
         most = 4 if loop.condition is None else 2  # together until the last element is done
         held = sum(1 + (v.aval.dtype.kind == "c") for v in (*loop.carries, *loop.slices))
         work = self.work()
-        for vectors in (4, 2):
-            if vectors <= most and vectors * held <= REGISTERS and vectors * work <= WIDE_WORK:
-                return vectors if prod(self.shape) >= 4 * vectors * 16 else 1
-        return 1
+        vectors = min(most, REGISTERS // max(1, held), int(WIDE_WORK // max(1.0, work)))
+        vectors = min(vectors, prod(self.shape) // width)  # whole ones: a last part may overlap
+        return 1 if vectors < 2 else 2 if vectors < 4 else 4
 
     def elements(self, var: Atom) -> list[Index]:
         return [self.here if var.aval.shape == self.shape else ()]
