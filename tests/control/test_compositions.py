@@ -12,8 +12,11 @@ from jato.control import map as map_module
 from jato.control.custom_batching import custom_vmap, sequential_vmap
 from jato.control.map import associative_scan
 from jato.control.map import map as lax_map
+from jato.control.checkpoint import checkpoint
+from jato.control.scan import scan
 from jato.transforms.grad import grad
 from jato.transforms.jvp import jvp
+from jato.transforms.linearize import linearize
 from jato.transforms.vmap import vmap
 
 f32 = np.float32

@@ -7,16 +7,20 @@ import numpy as np
 import pytest
 from reference_eval import as_call, close, ours, theirs
 
+from jato.compiler.pipeline import optimize
 from jato.control import checkpoint as checkpoint_module
 from jato.control import custom_jvp as custom_jvp_module
 from jato.control import custom_vjp as custom_vjp_module
-from jato.control.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
+from jato.control.checkpoint import checkpoint, checkpoint_name, checkpoint_policies, name_p
 from jato.control.closure_convert import closure_convert
 from jato.control.custom_jvp import custom_jvp
 from jato.control.custom_vjp import custom_gradient, custom_vjp
+from jato.core.staging import trace_to_graph
+from jato.core.types import type_of
 from jato.jit.api import jit
+from jato.ops.contract import DOT_GENERAL
 from jato.transforms.abstract_eval import make_jaxpr
-from jato.transforms.grad import grad, hessian, jacrev
+from jato.transforms.grad import grad, hessian, jacrev, value_and_grad
 from jato.transforms.jvp import jvp
 from jato.transforms.vmap import vmap
 
@@ -319,6 +323,53 @@ class TestCheckpoint:
             close(g(X), expected, 1e-4)
             reverse = str(make_jaxpr(g)(X)).split("checkpoint[")[2]
             assert reverse.count(" sin ") == sines
+
+    @pytest.mark.parametrize(("prevent_cse", "sines"), [(True, 2), (False, 1), ((False, True), 2)])
+    def test_prevent_cse(self, prevent_cse, sines):
+        """Where both passes are one program, only barriers keep the recomputed values apart."""
+        f = checkpoint(lambda x, y: total(ours.exp(ours.mul(ours.sin(x), y))), prevent_cse=prevent_cse)
+
+        def both(x, y):
+            value, gradient = value_and_grad(f)(x, y)
+            return [value, gradient]
+
+        graph = trace_to_graph(both, [type_of(X)] * 2, "g")
+        names = [node.primitive.name for node in optimize(graph).nodes]
+        assert names.count("sin") == sines
+        close(jit(grad(f))(X, X), np.exp(np.sin(X) * X) * np.cos(X) * X, 1e-4)
+
+    def test_offloading_policies_store(self):
+        policies = checkpoint_policies
+        chosen = policies.save_and_offload_only_these_names(
+            names_which_can_be_saved=["a"], names_which_can_be_offloaded=["kept"],
+            offload_src="device", offload_dst="pinned_host",
+        )  # fmt: skip
+        assert chosen(name_p, name="kept") and not chosen(name_p, name="b")
+        dots = policies.offload_dot_with_no_batch_dims("device", "pinned_host")
+        assert dots(DOT_GENERAL, dimension_numbers=(((1,), (0,)), ((), ())))
+        assert not dots(DOT_GENERAL, dimension_numbers=(((2,), (1,)), ((0,), (0,))))
+        with pytest.raises(ValueError, match="target of offloading must be one of"):
+            policies.offload_dot_with_no_batch_dims("device", "disk")
+        with pytest.raises(ValueError, match=r"\['a'\] cannot be both saved and offloaded"):
+            policies.save_and_offload_only_these_names(
+                names_which_can_be_saved=["a"], names_which_can_be_offloaded=["a"],
+                offload_src="device", offload_dst="pinned_host",
+            )  # fmt: skip
+
+    def test_static_names(self):
+        f = checkpoint(lambda x, n: ours.integer_pow(x, n), static_argnames="n")
+        close(grad(lambda x: f(x, n=3))(f32(2)), f32(12))
+
+    def test_messages(self):
+        f = lambda x: x
+        with pytest.raises(TypeError, match="'prevent_cse': expected a bool or a tuple of bools, got 3"):
+            checkpoint(f, prevent_cse=3)
+        with pytest.raises(ValueError, match="'prevent_cse' has 2 entries, but the call has 1"):
+            checkpoint(f, prevent_cse=(True, False))(f32(1))
+        with pytest.raises(TypeError, match="'policy': expected a function"):
+            checkpoint(f, policy=3)
+        with pytest.raises(ValueError, match=r"static_argnums are \(5,\), but the call has 1"):
+            checkpoint(f, static_argnums=5)(f32(1))
 
     def test_static_arguments_and_aux(self, wrap):
         f = checkpoint(lambda x, n: (total(ours.integer_pow(x, n)), x), static_argnums=1)

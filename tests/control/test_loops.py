@@ -18,6 +18,7 @@ from jato.control.scan import scan
 from jato.control.while_loop import while_loop
 from jato.core.graph_dce import eliminate_dead_code
 from jato.core.graph_verify import verify
+from jato.jit.api import jit
 from jato.transforms.abstract_eval import make_jaxpr
 from jato.transforms.grad import grad, hessian, jacfwd, jacrev
 from jato.transforms.jvp import jvp
@@ -348,6 +349,30 @@ def test_dead_results_are_dropped():
     (node,) = graph.nodes
     assert [n.primitive.name for n in node.params["graph"].nodes] == ["mul"]
     verify(graph)
+
+
+@pytest.mark.parametrize("unroll", [0, 1, 2, 5, 100, True, False, np.int32(2)])
+def test_unroll(unroll):
+    step = lambda c, x: (c + x, c * x)
+    close(scan(step, f32(0), X, unroll=unroll), theirs.scan(step, f32(0), X, unroll=unroll))
+    assert int(fori_loop(0, 5, lambda i, c: c + i, i32(0), unroll=unroll)) == 10
+
+
+def test_unroll_messages():
+    step = lambda c, x: (c + x, None)
+    add_index = lambda i, c: c + i
+    with pytest.raises(ValueError, match="scan: argument 'unroll' must not be negative, got -1"):
+        scan(step, f32(0), X, unroll=-1)
+    for wrong in ("a", None, 2.0):
+        with pytest.raises(TypeError, match="scan: argument 'unroll': expected a bool or an"):
+            scan(step, f32(0), X, unroll=wrong)
+    with pytest.raises(TypeError, match="fori_loop: argument 'unroll': expected a bool or an"):
+        fori_loop(0, 5, add_index, 0, unroll=2.0)
+    with pytest.raises(ValueError, match="'unroll' is 2, but unrolling needs bounds that are known"):
+        jit(lambda n: fori_loop(0, n, add_index, 0, unroll=2))(5)
+    assert int(jit(lambda n: fori_loop(0, n, add_index, 0, unroll=1))(5)) == 10
+    with pytest.raises(ValueError, match="length must not be negative, got -1"):
+        scan(step, f32(0), None, length=-1)
 
 
 def test_scan_messages():

@@ -110,6 +110,7 @@ def joins():
 def samples():
     return {
         "reshape": reshapes(),
+        "optimization_barrier": one_operand([((2, 3), {}), ((), {}), ((0, 2), {}), ((17,), {})]),
         "transpose": transposes(),
         "rev": reversals(),
         "broadcast_in_dim": broadcasts(),

@@ -25,6 +25,7 @@ from jato.core.graph_dce import eliminate_dead_code
 from jato.core.primitive import AxisData, Primitive
 from jato.core.staging import trace_to_graph
 from jato.core.types import type_of
+from jato.ops.shapes import BARRIER
 from jato.transforms.jvp import as_value
 from jato.transforms.partial_eval import PartialEvalTrace, SplitGraph, split_graph
 
@@ -128,6 +129,41 @@ def _from_both(first: Policy, second: Policy) -> Policy:
     return policy
 
 
+def _offloading(source: str, target: str) -> None:
+    memories = ("device", "pinned_host", "unpinned_host")
+    for what, memory in (("source", source), ("target", target)):
+        check(
+            memory in memories,
+            ValueError,
+            f"checkpoint_policies: the {what} of offloading must be one of {memories}, got "
+            f"{memory!r}",
+        )
+
+
+def _offload_dots_without_batch(offload_src: str, offload_dst: str) -> Policy:
+    """Stores products without batch axes: device and host share one memory."""
+    _offloading(offload_src, offload_dst)
+    return _dots_without_batch
+
+
+def _save_and_offload(
+    *,
+    names_which_can_be_saved: Sequence[str],
+    names_which_can_be_offloaded: Sequence[str],
+    offload_src: str,
+    offload_dst: str,
+) -> Policy:
+    """Stores values with a name of either list: device and host share one memory."""
+    _offloading(offload_src, offload_dst)
+    both = set(names_which_can_be_saved) & set(names_which_can_be_offloaded)
+    check(
+        not both,
+        ValueError,
+        f"save_and_offload_only_these_names: {sorted(both)} cannot be both saved and offloaded",
+    )
+    return _only_names(*names_which_can_be_saved, *names_which_can_be_offloaded)
+
+
 checkpoint_policies = SimpleNamespace(
     everything_saveable=_everything,
     nothing_saveable=_nothing,
@@ -139,6 +175,8 @@ checkpoint_policies = SimpleNamespace(
     save_any_names_but_these=_any_names_but,
     save_anything_except_these_names=_anything_except_names,
     save_from_both_policies=_from_both,
+    offload_dot_with_no_batch_dims=_offload_dots_without_batch,
+    save_and_offload_only_these_names=_save_and_offload,
 )
 
 
@@ -160,8 +198,12 @@ class RecomputingSplit(NamedTuple):
 
 
 @weakly_cached()
-def recomputing_split(graph: Graph, unknown: tuple[bool, ...], policy: Policy) -> RecomputingSplit:
-    """Splits a graph so that the unknown part recomputes what the policy does not store."""
+def recomputing_split(
+    graph: Graph, unknown: tuple[bool, ...], policy: Policy, prevent_cse: bool
+) -> RecomputingSplit:
+    """Splits a graph so that the unknown part recomputes what the policy does not store.
+
+    prevent_cse: barriers keep what is recomputed apart from what was computed before."""
     halves = split_graph(graph, unknown)
     known_count = sum(not u for u in halves.out_unknown)
     stored_vars, remaining = _divide(halves.known, policy)
@@ -181,6 +223,8 @@ def recomputing_split(graph: Graph, unknown: tuple[bool, ...], policy: Policy) -
             smaller.outputs,
             name=graph.name,
         )
+    if prevent_cse:
+        smaller = _with_barriers(smaller, sum(needs_known))
     known = Graph(
         halves.known.inputs,
         halves.known.nodes,
@@ -240,6 +284,23 @@ def _recomputation(halves: SplitGraph, stored: list[Var], nodes: list[Node]) -> 
     )
 
 
+def _with_barriers(graph: Graph, count: int) -> Graph:
+    """A graph in which the first `count` inputs are read through barriers."""
+    behind = {v: Var(v.aval) for v in graph.inputs[:count]}
+
+    def read(atom: Any) -> Any:
+        return behind.get(atom, atom) if type(atom) is Var else atom
+
+    barriers = [Node(BARRIER, [v], [w], {}) for v, w in behind.items()]
+    nodes = [
+        Node(n.primitive, [read(a) for a in n.inputs], n.outputs, n.params, n.frame)
+        for n in graph.nodes
+    ]
+    return Graph(
+        graph.inputs, barriers + nodes, [read(a) for a in graph.outputs], name=graph.name
+    )
+
+
 class Checkpoint(GraphCall):
     """`checkpoint(*operands, graph, name, policy, prevent_cse)`."""
 
@@ -247,7 +308,9 @@ class Checkpoint(GraphCall):
         self, trace: PartialEvalTrace, args: Sequence[Any], params: dict[str, Any]
     ) -> list[Any]:
         unknown = tuple(trace.is_unknown(x) for x in args)
-        halves = recomputing_split(params["graph"], unknown, params["policy"])
+        halves = recomputing_split(
+            params["graph"], unknown, params["policy"], params["prevent_cse"]
+        )
         known_in = [
             *halves.known_consts,
             *[x for x, u in zip(args, unknown, strict=True) if not u],
@@ -270,23 +333,49 @@ class Checkpoint(GraphCall):
 checkpoint_p = Checkpoint("checkpoint")
 
 
+def _checked_prevent_cse(name: str, prevent_cse: Any, count: int | None = None) -> None:
+    """One bool, or one for each argument."""
+    single = isinstance(prevent_cse, bool)
+    several = isinstance(prevent_cse, (tuple, list)) and all(
+        isinstance(x, bool) for x in prevent_cse
+    )
+    check(
+        single or several,
+        TypeError,
+        f"checkpoint of {name}: argument 'prevent_cse': expected a bool or a tuple of bools, got "
+        f"{prevent_cse!r}",
+    )
+    check(
+        single or count is None or len(prevent_cse) == count,
+        ValueError,
+        f"checkpoint of {name}: argument 'prevent_cse' has {not single and len(prevent_cse)} "
+        f"entries, but the call has {count} arguments",
+    )
+
+
 def checkpoint(
     fun: Callable[..., Any],
     *,
-    prevent_cse: bool = True,
+    prevent_cse: bool | Sequence[bool] = True,
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
     concrete: bool = False,
 ) -> Callable[..., Any]:
     """`fun`, whose intermediate values are recomputed in the reverse pass instead of stored.
 
     policy: which values may be stored after all, one of `checkpoint_policies`; by default none.
-    static_argnums: positions of arguments that are not arrays (hashable).  `prevent_cse` is
-    accepted.  Also called `remat`.
+    static_argnums, static_argnames: positions and names of arguments that are not arrays; a name
+    counts where the argument is passed by keyword.  prevent_cse: whether values are computed again
+    where both passes are compiled together, which would find them equal; False is for bodies of
+    loops, whose passes are two loops.  A tuple has one bool for each argument; one True counts for
+    all.  Also called `remat`.
 
     >>> from jato.transforms.grad import grad
     >>> float(grad(checkpoint(lambda x: x * x))(3.0))
     6.0
+
+    TypeError if fun or policy is no function; ValueError for a position that a call does not have.
     """
     check(callable(fun), TypeError, f"checkpoint: expected a function, got {fun!r}")
     name = function_name(fun)
@@ -295,26 +384,43 @@ def checkpoint(
         NotImplementedError,
         f"checkpoint of {name}: the concrete option does not exist any more; use static_argnums",
     )
-    statics = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    check(
+        policy is None or callable(policy),
+        TypeError,
+        f"checkpoint of {name}: argument 'policy': expected a function such as those of "
+        f"checkpoint_policies, got {policy!r}",
+    )
+    _checked_prevent_cse(name, prevent_cse)
+    numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
     chosen = policy if policy is not None else _nothing
 
     @functools.wraps(fun, updated=())
     def recomputed(*args: Any, **kwargs: Any) -> Any:
-        fixed = {n % len(args) for n in statics if -len(args) <= n < len(args)}
+        check(
+            all(-len(args) <= n < len(args) for n in numbers),
+            ValueError,
+            f"checkpoint of {name}: static_argnums are {numbers}, but the call has {len(args)} "
+            "positional arguments",
+        )
+        fixed = {n % len(args) for n in numbers}
+        fixed_named = {k: x for k, x in kwargs.items() if k in names}
+        named = {k: x for k, x in kwargs.items() if k not in names}
         dynamic = [i for i in range(len(args)) if i not in fixed]
         given = tuple(args[i] for i in dynamic)
+        _checked_prevent_cse(name, prevent_cse, len(args))
 
-        def of_dynamic(*values: Any, **named: Any) -> Any:
+        def of_dynamic(*values: Any, **others: Any) -> Any:
             merged = list(args)
             for i, x in zip(dynamic, values, strict=True):
                 merged[i] = x
-            return fun(*merged, **named)
+            return fun(*merged, **others, **fixed_named)
 
-        leaves, in_tree = tree_flatten((given, kwargs))
+        leaves, in_tree = tree_flatten((given, named))
         values = [
             as_value(
                 x,
-                lambda i=i: f"checkpoint of {name}: argument {leaf_names(fun, given, kwargs)[i]}",
+                lambda i=i: f"checkpoint of {name}: argument {leaf_names(fun, given, named)[i]}",
             )  # type: ignore[misc]
             for i, x in enumerate(leaves)
         ]
@@ -327,7 +433,7 @@ def checkpoint(
             graph=graph,
             name=name,
             policy=chosen,
-            prevent_cse=prevent_cse,
+            prevent_cse=prevent_cse if isinstance(prevent_cse, bool) else any(prevent_cse),
         )
         return flat.out_tree.unflatten(outs)
 

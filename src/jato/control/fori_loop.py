@@ -15,7 +15,7 @@ import numpy as np
 from jato.base import dtypes
 from jato.base.errors import check
 from jato.base.pytree import function_name
-from jato.control.scan import scan
+from jato.control.scan import check_unroll, scan
 from jato.control.staged_functions import flat_values
 from jato.control.while_loop import while_loop
 from jato.core.graph_print import short_type
@@ -37,14 +37,17 @@ def fori_loop(
     """value = body_fun(i, value) for i = lower, ..., upper - 1.
 
     With Python integers as bounds it is a `scan` and differentiable in reverse mode; with traced
-    bounds a `while_loop`.  `unroll` is accepted.
+    bounds a `while_loop`.  unroll: as in `scan`, a hint that is checked; traced bounds allow none.
 
     >>> int(fori_loop(0, 5, lambda i, total: total + i, 0))
     10
 
-    TypeError if a bound is no integer scalar or body_fun changes a type.
+    TypeError if a bound is no integer scalar or body_fun changes a type; ValueError for a negative
+    `unroll`, or one beside traced bounds.
     """
     check(callable(body_fun), TypeError, "fori_loop: body_fun must be a function")
+    if unroll is not None:
+        check_unroll("fori_loop", unroll)
     bounds, _ = flat_values("fori_loop: bound", (lower, upper))
     for name, bound in zip(("lower", "upper"), bounds, strict=True):
         aval = type_of(bound)
@@ -57,6 +60,12 @@ def fori_loop(
     known = [_known_integer(b) for b in (lower, upper)]
     if None not in known:
         return _static_fori(known[0], known[1], dtype, body_fun, init_val)
+    check(
+        unroll is None or unroll is False or unroll == 1,
+        ValueError,
+        f"fori_loop: argument 'unroll' is {unroll!r}, but unrolling needs bounds that are known "
+        "when the loop is traced; pass Python integers as lower and upper",
+    )
     start, stop = (convert_element_type(b, dtype) for b in bounds)
     one = np.ones((), dtype)[()]
 

@@ -1,7 +1,7 @@
 """Primitives that move or repeat elements, and their dual, the sum.
 
 The family `Linear`: linear in all operands, so that tangents flow through the same kind of move.
-Entries: iota, reshape, transpose, rev, broadcast_in_dim, reduce_sum (the transpose of
+Entries: iota, reshape, optimization_barrier, transpose, rev, broadcast_in_dim, reduce_sum (the transpose of
 broadcast_in_dim, hence here), stop_gradient.  The functions that users call are in structural.py.
 
 A mapped axis is put in front by these rules unless it can stay.  Start reading at `Linear`, then
@@ -204,6 +204,33 @@ class Reshape(Linear):
 
     def reference(self, x: Any, *, new_sizes: Shape) -> Any:
         return np.reshape(x, new_sizes)
+
+
+class Barrier(Reshape):
+    """The identity, which simplification leaves alone: what is computed from the result is never
+    merged with what is computed from the operand.  In memory it is a view, in a kernel nothing."""
+
+    pointwise = True
+    cost = 0.0
+
+    def result_type(self, x: Any) -> Any:
+        return x
+
+    @transposed
+    def transpose(self, cotangent: Any, x: Any) -> Sequence[Any]:
+        return [self.bind(cotangent)]
+
+    def batch(self, axis: AxisData, operands: Any, dims: Any) -> Any:
+        return self.bind(operands[0]), dims[0]
+
+    def lower(self, b: Any, inputs: Any, index: Any, out: Any) -> Any:
+        return inputs[0](index)
+
+    def simplify(self, node: Any, rewriter: Any) -> Any:
+        return None
+
+    def reference(self, x: Any) -> Any:
+        return np.asarray(x)
 
 
 # ---- transpose
@@ -438,6 +465,7 @@ class StopGradient(TypeCached):
 
 IOTA = Iota("iota")
 RESHAPE = Reshape("reshape")
+BARRIER = Barrier("optimization_barrier")
 TRANSPOSE = Transpose("transpose")
 REV = Rev("rev")
 BROADCAST_IN_DIM = BroadcastInDim("broadcast_in_dim")
