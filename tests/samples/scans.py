@@ -11,8 +11,8 @@ SHAPES = [((5,), 0), ((1,), 0), ((0,), 0), ((3, 4), 0), ((3, 4), 1), ((2, 9, 3),
 TAKES = {
     CUMSUM.name: ("float64", "float32", "float16", "int8", "complex128"),
     "cumprod": ("float64", "float32", "float16", "int8", "complex128"),
-    "cummax": ("float64", "float16", "uint8", "bool"),
-    "cummin": ("float64", "float16", "uint8", "bool"),
+    "cummax": ("float64", "float16", "uint8", "bool", "complex64"),
+    "cummin": ("float64", "float16", "uint8", "bool", "complex64"),
     "cumlogsumexp": ("float64", "float16"),
 }
 

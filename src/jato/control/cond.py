@@ -33,7 +33,8 @@ from jato.core.staging import trace_to_graph
 from jato.core.types import ArrayType, Zero, type_of
 from jato.ops.convert import convert_element_type
 from jato.ops.reduction_family import Reduction
-from jato.ops.selection import CLAMP, GT, SELECT_N, clamp, eq, ne, select_n
+from jato.ops.arithmetic import CLAMP, clamp
+from jato.ops.selection import GT, SELECT_N, eq, ne, select_n
 from jato.ops.shapes import zeros
 from jato.ops.structural import broadcast_in_dim
 from jato.transforms.batching import batch_graph, with_dim

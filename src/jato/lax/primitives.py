@@ -1,6 +1,7 @@
 """The primitives under the names of jax.lax (`add_p`, ...).  Names only."""
 
 from jato.ops.arithmetic import (
+    CLAMP as clamp_p,
     DIV as div_p,
     INTEGER_POW as integer_pow_p,
     MAX as max_p,
@@ -78,7 +79,6 @@ from jato.ops.rounding import (
     ROUND as round_p,
 )
 from jato.ops.selection import (
-    CLAMP as clamp_p,
     CLZ as clz_p,
     EQ as eq_p,
     GE as ge_p,

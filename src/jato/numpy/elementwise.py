@@ -338,7 +338,7 @@ def fmax(x1: Any, x2: Any) -> Any:
     Array([1., 0.], dtype=float32)
     """
     x1, x2 = promote("fmax", x1, x2)
-    return select_where(elementwise.bitwise_or(elementwise.gt(x1, x2), is_nan(x2)), x1, x2)
+    return select_where(elementwise.bitwise_or(elementwise.in_order(elementwise.gt, x1, x2), is_nan(x2)), x1, x2)
 
 
 @public()
@@ -350,7 +350,7 @@ def fmin(x1: Any, x2: Any) -> Any:
     Array([0., 0.], dtype=float32)
     """
     x1, x2 = promote("fmin", x1, x2)
-    return select_where(elementwise.bitwise_or(elementwise.lt(x1, x2), is_nan(x2)), x1, x2)
+    return select_where(elementwise.bitwise_or(elementwise.in_order(elementwise.lt, x1, x2), is_nan(x2)), x1, x2)
 
 
 @public()

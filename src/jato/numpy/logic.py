@@ -64,6 +64,10 @@ def _as_dtype(x: Any, dtype: Any) -> Any:
     return convert.convert_element_type(as_array("compare", x), dtype)
 
 
+def _ordered(operation: Any) -> Any:
+    return lambda x, y: elementwise.in_order(operation, x, y)
+
+
 def _comparison(
     name: str, operation: Any, symbol: str, x_negative: bool, y_negative: bool, example: str
 ) -> Any:
@@ -82,7 +86,9 @@ def _comparison(
             return elementwise.bitwise_or(below, result)
         return elementwise.bitwise_and(elementwise.bitwise_not(below), result)
 
-    note = "Integers of different signedness or width are compared by value."
+    note = "Integers of different signedness or width are compared by value"
+    ordered = name not in ("equal", "not_equal")
+    note += ";\n    complex numbers by real, then imaginary part." if ordered else "."
     return binary_function(function, name, f"x {symbol} y, elementwise, as bools.", example, note)
 
 
@@ -99,25 +105,25 @@ not_equal = _comparison(
 
 
 less = _comparison(
-    "less", elementwise.lt, "<", True, False,
+    "less", _ordered(elementwise.lt), "<", True, False,
     "jnp.less(jnp.array([1, 2, 3]), 2)\nArray([ True, False, False], dtype=bool)",
 )  # fmt: skip
 
 
 less_equal = _comparison(
-    "less_equal", elementwise.le, "<=", True, False,
+    "less_equal", _ordered(elementwise.le), "<=", True, False,
     "jnp.less_equal(jnp.array([1, 2, 3]), 2)\nArray([ True,  True, False], dtype=bool)",
 )  # fmt: skip
 
 
 greater = _comparison(
-    "greater", elementwise.gt, ">", False, True,
+    "greater", _ordered(elementwise.gt), ">", False, True,
     "jnp.greater(jnp.array([1, 2, 3]), 2)\nArray([False, False,  True], dtype=bool)",
 )  # fmt: skip
 
 
 greater_equal = _comparison(
-    "greater_equal", elementwise.ge, ">=", False, True,
+    "greater_equal", _ordered(elementwise.ge), ">=", False, True,
     "jnp.greater_equal(jnp.array([1, 2, 3]), 2)\nArray([False,  True,  True], dtype=bool)",
 )  # fmt: skip
 

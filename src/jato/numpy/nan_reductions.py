@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -127,8 +128,11 @@ def nanmin(
     return _nan_extremum("nanmin", a, axis, keepdims, initial, where, False)
 
 
-def _nan_arg(function: str, a: Any, axis: Any, keepdims: bool, value: float, operation: Any) -> Any:
-    a, mask = _without_nan(function, a, value)
+def _nan_arg(
+    function: str, a: Any, axis: Any, keepdims: bool, worst: Callable[..., Any], operation: Any
+) -> Any:
+    a = as_array(function, a)
+    a, mask = _without_nan(function, a, worst(dtype_of(a)))
     result = arg_extremum(function, a, axis, keepdims, operation)
     if mask is None:
         return result
@@ -146,7 +150,7 @@ def nanargmax(a: Any, axis: Any = None, out: None = None, keepdims: bool | None 
     Array(1, dtype=int32)
     """
     require_no_out("nanargmax", out)
-    return _nan_arg("nanargmax", a, axis, builtins.bool(keepdims), -math.inf, reduce.argmax)
+    return _nan_arg("nanargmax", a, axis, builtins.bool(keepdims), lowest, reduce.argmax)
 
 
 @public(static=("axis", "keepdims"))
@@ -158,7 +162,7 @@ def nanargmin(a: Any, axis: Any = None, out: None = None, keepdims: bool | None 
     Array(1, dtype=int32)
     """
     require_no_out("nanargmin", out)
-    return _nan_arg("nanargmin", a, axis, builtins.bool(keepdims), math.inf, reduce.argmin)
+    return _nan_arg("nanargmin", a, axis, builtins.bool(keepdims), highest, reduce.argmin)
 
 
 def _nan_mask(function: str, a: Any, where: Any) -> tuple[Any, Any]:

@@ -27,7 +27,7 @@ from jato.base.dtypes import (
 )
 from jato.jit.eager import public
 from jato.numpy.logic import as_bool
-from jato.numpy.makers import select_where
+from jato.numpy.makers import is_nan, select_where
 from jato.numpy.promote import (
     as_array,
     broadcast,
@@ -365,6 +365,11 @@ def arg_extremum(function: str, a: Any, axis: Any, keepdims: bool, operation: An
         axes = (position,)
     if a.shape[position] == 0:
         raise ValueError(f"{function}: attempt to get {function} of an empty sequence")
+    if is_complex(dtype_of(a)):  # the first element that is the extremum, or nan
+        best = reduce.reduce_max if operation is reduce.argmax else reduce.reduce_min
+        kept = tuple(i for i in range(len(a.shape)) if i != position)
+        there = structural.broadcast_in_dim(best(a, (position,)), a.shape, kept)
+        a, operation = elementwise.bitwise_or(elementwise.eq(a, there), is_nan(a)), reduce.argmax
     result = operation(a, position, canonicalize(np.int64))
     return keep_axes(result, shape, axes) if keepdims else result
 
@@ -373,7 +378,8 @@ def arg_extremum(function: str, a: Any, axis: Any, keepdims: bool, operation: An
 def argmax(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = None) -> Any:
     """The index of the (first) largest element along an axis; nan counts as the largest.
 
-    axis: an integer, or None for the index into the flattened array.
+    axis: an integer, or None for the index into the flattened array.  Complex numbers are ordered
+    by real, then imaginary part.
 
     >>> import jato.numpy as jnp
     >>> jnp.argmax(jnp.array([1, 5, 5]))

@@ -1,4 +1,4 @@
-"""Elementwise arithmetic: sums, products, quotients, remainders, integer powers, extrema.
+"""Elementwise arithmetic: sums, products, quotients, remainders, integer powers, extrema, clamp.
 
 Entries first, each followed by the function that users call (jax.lax's names).  Integers wrap;
 division never traps.  Functions take arrays of one dtype and one shape, or scalars; a Python
@@ -22,9 +22,11 @@ from jato.ops.elementwise_family import (
     replaces,
     scalar_value,
 )
+from jato.ops.numbers import NUMBERS, number_as
 from jato.ops.rounding import trunc
-from jato.ops.selection import eq, select_n
+from jato.ops.selection import eq, gt, lt, select_n
 from jato.ops.shapes import scalar_of
+from jato.ops.structural import full
 
 
 def add(x: Any, y: Any) -> Any:
@@ -427,3 +429,45 @@ def min(x: Any, y: Any) -> Any:
     1.0
     """
     return MIN(x, y)
+
+
+class Clamp(Elementwise):
+    """min(max(x, low), high).  Complex numbers have values, but no derivative here."""
+
+    def argument(self, i: int) -> str:
+        return ("min", "x", "max")[i]
+
+
+def _inside(g: Any, *conditions: Any) -> Any:
+    """g where all conditions hold, else 0."""
+    zero = full((), 0, type_of(g).dtype)
+    for condition in conditions:
+        g = select_n(condition, zero, g)
+    return g
+
+
+CLAMP = Clamp(
+    "clamp",
+    "iufc",
+    lower=lambda b, low, x, high: MIN.formula(b, MAX.formula(b, x, low), high),
+    jvp=(
+        lambda g, out, low, x, high: _inside(g, gt(low, x), lt(low, high)),
+        lambda g, out, low, x, high: _inside(g, gt(x, low), lt(x, high)),
+        lambda g, out, low, x, high: _inside(g, lt(high, x)),
+    ),
+    reference=lambda low, x, high: np.minimum(np.maximum(x, low), high),
+    cost=2.0,
+)
+
+
+def clamp(min: Any, x: Any, max: Any) -> Any:
+    """x limited to [min, max], elementwise; NaN stays.  The derivative at the limits is 0.
+
+    >>> float(clamp(0.0, 2.0, 1.0))
+    1.0
+    """
+    if type(x) not in NUMBERS:
+        aval = type_of(x)
+        low, high = (number_as("clamp", v, aval) if type(v) in NUMBERS else v for v in (min, max))
+        return CLAMP.bind(low, x, high)
+    return CLAMP(min, x, max)

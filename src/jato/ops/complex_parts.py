@@ -5,6 +5,7 @@ Derivatives follow JAX: a tangent of a complex number is complex, and |z|' is Re
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -221,3 +222,18 @@ def conj(x: Any) -> Any:
     if not dtypes.is_complex(type_of(x).dtype):
         return complex(x, 0)
     return CONJ(x)
+
+
+# ---- order
+
+
+def in_order(comparison: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
+    """comparison(x, y), one of lt, le, gt and ge; complex numbers by real, then imaginary part.
+
+    >>> bool(in_order(ge, np.complex64(1 + 2j), np.complex64(1 + 3j)))
+    False
+    """
+    if not dtypes.is_complex(type_of(x).dtype):
+        return comparison(x, y)
+    tied = eq(real(x), real(y))
+    return select_n(tied, comparison(real(x), real(y)), comparison(imag(x), imag(y)))

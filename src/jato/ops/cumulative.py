@@ -22,7 +22,21 @@ import numpy as np
 from jato.base import dtypes
 from jato.core.primitive import AxisData
 from jato.core.types import Zero, tangent_type, type_of
-from jato.ops.elementwise import add, div, eq, exp, gt, log, lt, max, mul, select_n, sub
+from jato.ops.elementwise import (
+    add,
+    div,
+    eq,
+    exp,
+    gt,
+    in_order,
+    log,
+    lt,
+    max,
+    mul,
+    select_n,
+    sub,
+)
+from jato.ops.arithmetic import MAX, MIN
 from jato.ops.families import (
     TypeCached,
     check_axes,
@@ -103,7 +117,7 @@ class Cumulative(TypeCached):
 
 
 def log_scan(
-    combine: Callable[[State, State], State], state: State, fills: Sequence[float], axis: int,
+    combine: Callable[[State, State], State], state: State, fills: Sequence[Any], axis: int,
     reverse: bool,
 ) -> State:  # fmt: skip
     """Inclusive scan of a tuple of arrays by an associative `combine`, in log2(n) rounds.
@@ -120,7 +134,7 @@ def log_scan(
     return state
 
 
-def _shifted(x: Any, shift: int, fill: float, axis: int, reverse: bool) -> Any:
+def _shifted(x: Any, shift: int, fill: Any, axis: int, reverse: bool) -> Any:
     """x moved by `shift` towards later positions, with `fill` entering."""
     aval = type_of(x)
     n = aval.shape[axis]
@@ -179,15 +193,23 @@ class CumProd(Cumulative):
 
 
 class CumExtremum(Cumulative):
-    """Running maximum or minimum; NaN stays.  Tangents of equal values are averaged."""
+    """Running maximum or minimum; NaN stays.  Tangents of equal values are averaged.  Complex
+    numbers are ordered by their real part, then by their imaginary part."""
 
-    takes = "biuf"
+    takes = "biufc"
+    of_two: Any = None
     lowest = True  # is the identity the lowest value of the dtype?
     wins: Any = None  # wins(x, y): x replaces y
 
     def identity(self, b: Any, aval: Any, **params: Any) -> State:
-        name = self.accumulator_dtype(aval)
-        return (b.const(extreme_value(aval.dtype, self.lowest), name),)
+        worst = b.const(extreme_value(aval.dtype, self.lowest), self.accumulator_dtype(aval))
+        return (worst, worst) if dtypes.is_complex(aval.dtype) else (worst,)
+
+    def combine(self, b: Any, left: State, right: State) -> State:
+        if len(left) == 1:
+            return super().combine(b, left, right)
+        best = self.of_two.formula(b, b.complex(*left), b.complex(*right))
+        return best.re, best.im
 
     def tangent(self, x: Any, t: Any, axis: int, reverse: bool) -> Any:
         dtype = type_of(x).dtype
@@ -195,17 +217,20 @@ class CumExtremum(Cumulative):
 
         def combine(left: State, right: State) -> State:
             (p, dp), (q, dq) = left, right
-            left_wins, right_wins = wins(p, q), wins(q, p)
+            left_wins, right_wins = in_order(wins, p, q), in_order(wins, q, p)
             mean = mul(add(dp, dq), full(type_of(dp).shape, 0.5, type_of(dp).dtype))
             tangent = select_n(left_wins, select_n(right_wins, mean, dq), dp)
             return select_n(left_wins, q, p), tangent
 
         lowest = extreme_value(dtype, self.lowest)
+        if dtypes.is_complex(dtype):
+            lowest = complex(lowest, lowest)
         return log_scan(combine, (x, t), (lowest, 0), axis, reverse)[1]
 
 
 class CumMax(CumExtremum):
     opcode = "max"
+    of_two = MAX
     wins = staticmethod(gt)
 
     def numpy_scan(self, x: Any, axis: int) -> Any:
@@ -214,6 +239,7 @@ class CumMax(CumExtremum):
 
 class CumMin(CumExtremum):
     opcode = "min"
+    of_two = MIN
     lowest = False
     wins = staticmethod(lt)
 
@@ -266,7 +292,7 @@ class CumLogSumExp(Cumulative):
 
 
 def extreme_value(dtype: Any, lowest: bool) -> Any:
-    """The lowest or highest value of a real dtype, infinities included."""
+    """The lowest or highest value of a real dtype (of a part of a complex one), with infinities."""
     if dtypes.is_bool(dtype):
         return not lowest
     if dtypes.is_integer(dtype):

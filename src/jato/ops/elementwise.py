@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from jato.ops.arithmetic import (
     add,
+    clamp,
     div,
     floor_divide,
     integer_pow,
@@ -33,6 +34,7 @@ from jato.ops.complex_parts import (
     conj,
     copysign,
     imag,
+    in_order,
     real,
     sign,
 )
@@ -56,7 +58,6 @@ from jato.ops.selection import (
     bitwise_not,
     bitwise_or,
     bitwise_xor,
-    clamp,
     clz,
     eq,
     ge,
@@ -149,6 +150,7 @@ __all__ = [
     "gt",
     "hypot",
     "imag",
+    "in_order",
     "integer_pow",
     "is_finite",
     "le",

@@ -19,7 +19,7 @@ from jato.ops.elementwise_family import (
     scalar_value,
 )
 from jato.ops.families import transposed
-from jato.ops.numbers import NUMBERS, match_numbers, number_as
+from jato.ops.numbers import NUMBERS, match_numbers
 from jato.ops.shapes import sum_to_shape
 from jato.ops.structural import full
 
@@ -189,48 +189,6 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     1.0
     """
     return select_n(pred, on_false, on_true)
-
-
-class Clamp(Elementwise):
-    """min(max(x, low), high)."""
-
-    def argument(self, i: int) -> str:
-        return ("min", "x", "max")[i]
-
-
-def _inside(g: Any, *conditions: Any) -> Any:
-    """g where all conditions hold, else 0."""
-    zero = full((), 0, type_of(g).dtype)
-    for condition in conditions:
-        g = SELECT_N.bind(condition, zero, g)
-    return g
-
-
-CLAMP = Clamp(
-    "clamp",
-    "iuf",
-    lower=lambda b, low, x, high: b.min(b.max(x, low), high),
-    jvp=(
-        lambda g, out, low, x, high: _inside(g, gt(low, x), lt(low, high)),
-        lambda g, out, low, x, high: _inside(g, gt(x, low), lt(x, high)),
-        lambda g, out, low, x, high: _inside(g, lt(high, x)),
-    ),
-    reference=lambda low, x, high: np.minimum(np.maximum(x, low), high),
-    cost=2.0,
-)
-
-
-def clamp(min: Any, x: Any, max: Any) -> Any:
-    """x limited to [min, max], elementwise; NaN stays.  The derivative at the limits is 0.
-
-    >>> float(clamp(0.0, 2.0, 1.0))
-    1.0
-    """
-    if type(x) not in NUMBERS:
-        aval = type_of(x)
-        low, high = (number_as("clamp", v, aval) if type(v) in NUMBERS else v for v in (min, max))
-        return CLAMP.bind(low, x, high)
-    return CLAMP(min, x, max)
 
 
 # ---- bits

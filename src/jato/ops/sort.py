@@ -163,7 +163,7 @@ class TopK(Opaque):
                 error=ValueError,
             )
         if dtypes.is_complex(x.dtype):
-            self.fail(f"expected x to have an order, got {x}.")
+            self.fail(f"expected x to be real, got {x}.", "Try sort.", error=ValueError)
         shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
         return [array_type(shape, x.dtype, x.weak_type), array_type(shape, np.int32)]
 
