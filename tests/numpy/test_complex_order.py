@@ -88,7 +88,7 @@ def test_what_has_no_order() -> None:
     for name in ("lt", "le", "gt", "ge"):
         with pytest.raises(TypeError, match=f"{name}: expected x to have a dtype of kind bool"):
             getattr(lax, name)(z, z)
-    with pytest.raises(TypeError, match="argmax: expected x to have a dtype of kind bool"):
+    with pytest.raises(TypeError, match="argmax: expected operand to have a dtype of kind bool"):
         lax.argmax(z, 0)
-    with pytest.raises(ValueError, match="top_k: expected x to be real, got complex64"):
+    with pytest.raises(ValueError, match="top_k: expected operand to be real, got complex64"):
         lax.top_k(z, 2)

@@ -115,7 +115,7 @@ def test_scalars_beside_arrays():
         (elementwise.select_n, (B, F, F, F), "select_n: expected which of dtype int32 for 3 cases"),
         (lambda x: elementwise.integer_pow(x, -1), (I,), "integer_pow: expected y >= 0 for integers"),
         (lambda x: elementwise.complex(x, x), (array_type((), "float16"),), "complex: expected x and y"),
-        (lambda x: convert.bitcast_convert_type(x, "int8"), (C,), "bitcast_convert_type: expected x"),
+        (lambda x: convert.bitcast_convert_type(x, "int8"), (C,), "bitcast_convert_type: expected operand"),
     ],
 )  # fmt: skip
 def test_wrong_operands(function, avals, words):

@@ -121,7 +121,7 @@ def test_rules(shape, axis):
         (lambda x: sort.sort((x, x), num_keys=3), ValueError, "num_keys between 1 and 2"),
         (lambda x: sort.top_k(x, 4), ValueError, "0 <= k <= 3"),
         (lambda x: sort.top_k(x, 1, axis=5), ValueError, "'axis'"),
-        (lambda x: sort.top_k(x.astype(np.complex64), 1), ValueError, "expected x to be real"),
+        (lambda x: sort.top_k(x.astype(np.complex64), 1), ValueError, "expected operand to be real"),
     ],
 )
 def test_errors(call, error, match):

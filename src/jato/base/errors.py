@@ -124,3 +124,14 @@ def check(condition: object, error: type[Exception], message: str) -> None:
 def fail(error: type[Exception], function: str, problem: str, hint: str = "") -> NoReturn:
     """Raises in the house form: `function: problem. Try hint`."""
     raise error(f"{function}: {problem}" + (f" {hint}" if hint else ""))
+
+
+def require_unsharded(function: str, sharding: object, argument: str = "out_sharding") -> None:
+    """NotImplementedError for an argument that spreads an array over devices."""
+    if sharding is not None:
+        fail(
+            NotImplementedError,
+            function,
+            f"argument '{argument}': expected None, as an array lies on one device, got {sharding!r}.",
+            "Try pmap to spread work over devices.",
+        )

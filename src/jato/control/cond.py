@@ -338,12 +338,22 @@ def from_residual_slots(
 # ---- the user's side
 
 
+_NOT_GIVEN: Any = object()
+
+
+def _operands(what: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:
+    if operand is _NOT_GIVEN:
+        return operands
+    check(not operands, TypeError, f"{what}: give operands by position or `operand`, not both")
+    return (operand,)
+
+
 def cond(
     pred: Any,
     true_fun: Callable[..., Any],
     false_fun: Callable[..., Any],
     *operands: Any,
-    operand: Any = None,
+    operand: Any = _NOT_GIVEN,
     linear: Any = None,
 ) -> Any:
     """true_fun(*operands) if pred else false_fun(*operands), chosen at run time.
@@ -362,9 +372,7 @@ def cond(
         TypeError,
         "cond: true_fun and false_fun must be functions",
     )
-    if operand is not None:
-        check(not operands, TypeError, "cond: give operands by position or `operand`, not both")
-        operands = (operand,)
+    operands = _operands("cond", operands, operand)
     choice = as_value(pred, lambda: "cond: pred")
     aval = type_of(choice)
     check(
@@ -380,7 +388,9 @@ def cond(
     return _choose("cond", index, [false_fun, true_fun], operands, reverse_names=True)
 
 
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+def switch(
+    index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _NOT_GIVEN
+) -> Any:
     """branches[index](*operands), chosen at run time; the index is clamped into range.
 
     >>> import jato.numpy as jnp
@@ -392,6 +402,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     branches = list(branches)
     check(bool(branches), ValueError, "switch: branches must hold at least one function, got none")
     check(all(map(callable, branches)), TypeError, "switch: branches must be functions")
+    operands = _operands("switch", operands, operand)
     choice = as_value(index, lambda: "switch: index")
     aval = type_of(choice)
     check(

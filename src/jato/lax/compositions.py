@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jato.base.errors import check
+from jato.base.errors import check, require_unsharded
 from jato.core.types import type_of
 from jato.ops.elementwise import neg
 from jato.ops.sort import top_k
 from jato.ops.structural import (
     broadcast_in_dim,
+    canonical_axis,
     concatenate,
     expand_dims,
     full,
@@ -35,6 +36,7 @@ def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
     >>> empty((2,), "int32")
     Array([0, 0], dtype=int32)
     """
+    require_unsharded("empty", out_sharding)
     return full(shape, 0, dtype)
 
 
@@ -54,17 +56,17 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
     return x if len(shape) == rank else expand_dims(x, tuple(range(rank - len(shape))))
 
 
-def broadcast_like(x: Any, other: Any) -> Any:
-    """`x` broadcast to the shape of `other` by NumPy's rules.
+def broadcast_like(arr: Any, like_arr: Any) -> Any:
+    """`arr` broadcast to the shape of `like_arr` by NumPy's rules.
 
     >>> import numpy as np
     >>> broadcast_like(np.ones((1, 2), np.float32), np.zeros((3, 2))).shape
     (3, 2)
     """
-    own, target = type_of(x).shape, type_of(other).shape
+    own, target = type_of(arr).shape, type_of(like_arr).shape
     if own == target:
-        return x
-    return broadcast_in_dim(x, target, tuple(range(len(target) - len(own), len(target))))
+        return arr
+    return broadcast_in_dim(arr, target, tuple(range(len(target) - len(own), len(target))))
 
 
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
@@ -106,14 +108,17 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
     return concatenate([expand_dims(x, (place,)) for x in operands], place)
 
 
-def unstack(operand: Any, axis: int = 0) -> list[Any]:
-    """The slices of an array along an axis, without that axis.
+def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+    """The slices of an array along an axis, without that axis, as a tuple.
+
+    ValueError if the axis does not exist.
 
     >>> import numpy as np
     >>> len(unstack(np.zeros((3, 2), np.float32)))
     3
     """
-    return [index_in_dim(operand, i, axis, False) for i in range(type_of(operand).shape[axis])]
+    axis = canonical_axis("unstack", "axis", axis, type_of(x).ndim)
+    return tuple(index_in_dim(x, i, axis, False) for i in range(type_of(x).shape[axis]))
 
 
 def tile(operand: Any, reps: Sequence[int]) -> Any:

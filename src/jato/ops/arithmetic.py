@@ -15,6 +15,7 @@ import numpy as np
 
 from jato.base import dtypes
 from jato.core.types import type_of
+from jato.ops.convert import convert_element_type
 from jato.ops.elementwise_family import (
     ADD,
     Elementwise,
@@ -111,12 +112,14 @@ MUL = Elementwise(
 )
 
 
-def mul(x: Any, y: Any) -> Any:
-    """x * y, elementwise.
+def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+    """x * y, elementwise; with `out_dtype` x and y are converted to that dtype first.
 
     >>> float(mul(3.0, 2))
     6.0
     """
+    if out_dtype is not None:
+        x, y = convert_element_type(x, out_dtype), convert_element_type(y, out_dtype)
     return MUL(x, y)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from jato.base import dtypes
-from jato.base.errors import check, fail
+from jato.base.errors import check, require_unsharded, fail
 from jato.core.primitive import AxisData, UndefinedPrimal
 from jato.core.types import ArrayType, Zero, array_type, tangent_type, type_of
 from jato.ops.convert import convert_element_type
@@ -314,6 +314,8 @@ def dot_general(
     >>> dot_general(x, x, (((1,), (1,)), ((), ()))).tolist()
     [[3.0, 3.0], [3.0, 3.0]]
     """
+    if out_sharding is not None:
+        require_unsharded("dot_general", out_sharding)
     contract, batch = dimension_numbers
     numbers = _dims("dot_general", contract), _dims("dot_general", batch)
     lhs_rank, rhs_rank = type_of(lhs).ndim, type_of(rhs).ndim
@@ -350,6 +352,8 @@ def dot(
     >>> float(dot(np.array([1.0, 2.0]), np.array([3.0, 4.0])))
     11.0
     """
+    if out_sharding is not None:
+        require_unsharded("dot", out_sharding)
     if dimension_numbers is None:
         a, c = type_of(lhs), type_of(rhs)
         check(

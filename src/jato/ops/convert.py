@@ -81,7 +81,7 @@ CONVERT = ConvertElementType(
 )
 
 
-def convert_element_type(x: Any, new_dtype: Any, weak_type: bool = False) -> Any:
+def convert_element_type(operand: Any, new_dtype: Any, weak_type: bool = False) -> Any:
     """Each element as a value of new_dtype.
 
     float -> int saturates (NaN gives 0), int -> int wraps, complex -> real takes the real part.
@@ -91,10 +91,10 @@ def convert_element_type(x: Any, new_dtype: Any, weak_type: bool = False) -> Any
     2
     """
     dtype = dtypes.canonicalize(new_dtype)
-    aval = getattr(x, "aval", None)
+    aval = getattr(operand, "aval", None)
     if aval is not None and aval.dtype == dtype and aval.weak_type == weak_type:
-        return x
-    return CONVERT.bind(x, new_dtype=dtype, weak_type=bool(weak_type))
+        return operand
+    return CONVERT.bind(operand, new_dtype=dtype, weak_type=bool(weak_type))
 
 
 # ---- bits
@@ -112,7 +112,7 @@ class BitcastConvertType(Elementwise):
     def result_type(self, x: Any, *, new_dtype: Any) -> Any:
         code = dtypes.code_of(new_dtype)
         old, new = x.itemsize, array_type((), new_dtype).itemsize
-        for name, aval in (("x", x), ("new_dtype", ArrayType((), code, False))):
+        for name, aval in (("operand", x), ("new_dtype", ArrayType((), code, False))):
             if kind_of(aval) not in _SIZED and not (aval.dtype_code == x.dtype_code == code):
                 self.fail(f"expected {name} of an integer or float dtype, got {aval}.")
         if old == new:
@@ -121,7 +121,7 @@ class BitcastConvertType(Elementwise):
             return ArrayType((*x.shape, old // new), code, False)
         if x.shape[-1:] != (new // old,):
             self.fail(
-                f"expected x with a last axis of {new // old} to form elements of "
+                f"expected operand with a last axis of {new // old} to form elements of "
                 f"{dtypes.as_dtype(new_dtype)}, got {x}."
             )
         return ArrayType(x.shape[:-1], code, False)
@@ -170,8 +170,8 @@ BITCAST = BitcastConvertType(
 )
 
 
-def bitcast_convert_type(x: Any, new_dtype: Any) -> Any:
-    """The bits of x read as new_dtype.
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+    """The bits of operand read as new_dtype.
 
     A narrower dtype gives a new last axis with the parts of each element, the lowest first; a
     wider one needs such an axis.  TypeError for bool and complex, and where sizes do not fit.
@@ -179,7 +179,7 @@ def bitcast_convert_type(x: Any, new_dtype: Any) -> Any:
     >>> hex(bitcast_convert_type(1.0, "int32"))
     '0x3f800000'
     """
-    return BITCAST.bind(x, new_dtype=dtypes.canonicalize(new_dtype))
+    return BITCAST.bind(operand, new_dtype=dtypes.canonicalize(new_dtype))
 
 
 # ---- precision
@@ -246,8 +246,8 @@ REDUCE_PRECISION = Elementwise(
 )
 
 
-def reduce_precision(x: Any, exponent_bits: int, mantissa_bits: int) -> Any:
-    """x rounded to a float format with so many exponent and mantissa bits, in its own dtype.
+def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+    """operand rounded to a float format with so many exponent and mantissa bits, in its own dtype.
 
     Values too large become infinite, too small ones zero.  ValueError for exponent_bits < 1 or
     mantissa_bits < 0.
@@ -263,5 +263,5 @@ def reduce_precision(x: Any, exponent_bits: int, mantissa_bits: int) -> Any:
             f"{exponent_bits} and {mantissa_bits}.",
         )
     return REDUCE_PRECISION.bind(
-        x, exponent_bits=int(exponent_bits), mantissa_bits=int(mantissa_bits)
+        operand, exponent_bits=int(exponent_bits), mantissa_bits=int(mantissa_bits)
     )

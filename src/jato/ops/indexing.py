@@ -89,7 +89,10 @@ def dynamic_update_slice(
     )
 
 
-def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0) -> Any:
+def dynamic_slice_in_dim(
+    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *,
+    allow_negative_indices: bool = True,
+) -> Any:  # fmt: skip
     """`dynamic_slice` along one axis, the others whole.
 
     >>> dynamic_slice_in_dim(np.arange(5), 1, 2).tolist()
@@ -100,21 +103,28 @@ def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: 
     starts: list[Any] = [0] * len(shape)
     starts[axis] = start_index
     shape[axis] = int(slice_size)
-    return dynamic_slice(operand, starts, shape)
+    return dynamic_slice(operand, starts, shape, allow_negative_indices=allow_negative_indices)
 
 
-def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True) -> Any:
+def dynamic_index_in_dim(
+    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *,
+    allow_negative_indices: bool = True,
+) -> Any:  # fmt: skip
     """The element `index` (clamped) along one axis; `keepdims` keeps it as an axis of size 1.
 
     >>> int(dynamic_index_in_dim(np.arange(5), 3, keepdims=False))
     3
     """
     axis = _axis("dynamic_index_in_dim", axis, type_of(operand).ndim)
-    out = dynamic_slice_in_dim(operand, index, 1, axis)
+    out = dynamic_slice_in_dim(
+        operand, index, 1, axis, allow_negative_indices=allow_negative_indices
+    )
     return out if keepdims else squeeze(out, (axis,))
 
 
-def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int) -> Any:
+def dynamic_update_slice_in_dim(
+    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
     """`dynamic_update_slice` along one axis.
 
     >>> dynamic_update_slice_in_dim(np.arange(4), np.array([9]), 2, 0).tolist()
@@ -123,10 +133,14 @@ def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axi
     rank = type_of(operand).ndim
     starts: list[Any] = [0] * rank
     starts[_axis("dynamic_update_slice_in_dim", axis, rank)] = start_index
-    return dynamic_update_slice(operand, update, starts)
+    return dynamic_update_slice(
+        operand, update, starts, allow_negative_indices=allow_negative_indices
+    )
 
 
-def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int) -> Any:
+def dynamic_update_index_in_dim(
+    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
     """Overwrites the element `index` along one axis; `update` may lack that axis.
 
     >>> dynamic_update_index_in_dim(np.arange(3), np.int32(7), 0, 0).tolist()
@@ -138,7 +152,9 @@ def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int
         update_shape = list(type_of(update).shape)
         update_shape.insert(axis, 1)
         update = reshape(update, tuple(update_shape))
-    return dynamic_update_slice_in_dim(operand, update, index, axis)
+    return dynamic_update_slice_in_dim(
+        operand, update, index, axis, allow_negative_indices=allow_negative_indices
+    )
 
 
 def gather(

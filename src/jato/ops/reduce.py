@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from jato.base import dtypes
-from jato.base.errors import fail
+from jato.base.errors import fail, require_unsharded
 from jato.core.graph import Graph, evaluate
 from jato.core.staging import trace_to_graph
 from jato.core.types import ArrayType, Zero, array_type, tangent_type, type_of
@@ -193,7 +193,7 @@ class ArgExtremum(Reduction):
         self.ignored = ignored
 
     def result_type(self, x: Any, *, axes: Shape, index_dtype: Any) -> Any:
-        check_kind(self, "x", x, self.takes)
+        check_kind(self, "operand", x, self.takes)
         if len(axes) != 1 or not 0 <= axes[0] < x.ndim:
             self.fail(f"expected one axis of {x}, got {axes}.", error=ValueError)
         (axis,) = axes
@@ -259,61 +259,65 @@ def _axes(function: str, axes: Any, x: Any) -> Shape:
     return tuple(sorted(canonical_axes(function, "axes", axes, type_of(x).ndim)))
 
 
-def reduce_max(x: Any, axes: Any) -> Any:
+def reduce_max(operand: Any, axes: Any, *, out_sharding: Any = None) -> Any:
     """The largest element over `axes`; NaN if there is one; -inf or the smallest integer of none.
 
     >>> float(reduce_max(full((3,), 2.0), (0,)))
     2.0
     """
-    return REDUCE_MAX.bind(x, axes=_axes("reduce_max", axes, x))
+    if out_sharding is not None:
+        require_unsharded("reduce_max", out_sharding)
+    return REDUCE_MAX.bind(operand, axes=_axes("reduce_max", axes, operand))
 
 
-def reduce_min(x: Any, axes: Any) -> Any:
+def reduce_min(operand: Any, axes: Any, *, out_sharding: Any = None) -> Any:
     """The smallest element over `axes`; NaN if there is one.
 
     >>> float(reduce_min(full((3,), 2.0), (0,)))
     2.0
     """
-    return REDUCE_MIN.bind(x, axes=_axes("reduce_min", axes, x))
+    if out_sharding is not None:
+        require_unsharded("reduce_min", out_sharding)
+    return REDUCE_MIN.bind(operand, axes=_axes("reduce_min", axes, operand))
 
 
-def reduce_prod(x: Any, axes: Any) -> Any:
+def reduce_prod(operand: Any, axes: Any) -> Any:
     """The product over `axes`; float16 and bfloat16 are accumulated in float32.
 
     >>> float(reduce_prod(full((3,), 2.0), (0,)))
     8.0
     """
-    return REDUCE_PROD.bind(x, axes=_axes("reduce_prod", axes, x))
+    return REDUCE_PROD.bind(operand, axes=_axes("reduce_prod", axes, operand))
 
 
-def reduce_and(x: Any, axes: Any) -> Any:
+def reduce_and(operand: Any, axes: Any) -> Any:
     """The bitwise and over `axes`; whether all are true, for bools.
 
     >>> bool(reduce_and(full((3,), True), (0,)))
     True
     """
-    return REDUCE_AND.bind(x, axes=_axes("reduce_and", axes, x))
+    return REDUCE_AND.bind(operand, axes=_axes("reduce_and", axes, operand))
 
 
-def reduce_or(x: Any, axes: Any) -> Any:
+def reduce_or(operand: Any, axes: Any) -> Any:
     """The bitwise or over `axes`; whether any is true, for bools.
 
     >>> bool(reduce_or(full((3,), False), (0,)))
     False
     """
-    return REDUCE_OR.bind(x, axes=_axes("reduce_or", axes, x))
+    return REDUCE_OR.bind(operand, axes=_axes("reduce_or", axes, operand))
 
 
-def reduce_xor(x: Any, axes: Any) -> Any:
+def reduce_xor(operand: Any, axes: Any) -> Any:
     """The bitwise exclusive or over `axes`.
 
     >>> int(reduce_xor(full((3,), 5), (0,)))
     5
     """
-    return REDUCE_XOR.bind(x, axes=_axes("reduce_xor", axes, x))
+    return REDUCE_XOR.bind(operand, axes=_axes("reduce_xor", axes, operand))
 
 
-def argmax(x: Any, axis: int, index_dtype: Any = np.int32) -> Any:
+def argmax(operand: Any, axis: int, index_dtype: Any = np.int32) -> Any:
     """The first position of the largest element along `axis`; of the first NaN, if there is one.
 
     index_dtype: an integer dtype.  ValueError if the axis is empty.
@@ -321,18 +325,18 @@ def argmax(x: Any, axis: int, index_dtype: Any = np.int32) -> Any:
     >>> int(argmax(full((3,), 2.0), 0))
     0
     """
-    at = canonical_axis("argmax", "axis", axis, type_of(x).ndim)
-    return ARGMAX.bind(x, axes=(at,), index_dtype=dtypes.canonicalize(index_dtype))
+    at = canonical_axis("argmax", "axis", axis, type_of(operand).ndim)
+    return ARGMAX.bind(operand, axes=(at,), index_dtype=dtypes.canonicalize(index_dtype))
 
 
-def argmin(x: Any, axis: int, index_dtype: Any = np.int32) -> Any:
+def argmin(operand: Any, axis: int, index_dtype: Any = np.int32) -> Any:
     """The first position of the smallest element along `axis`; of the first NaN, if there is one.
 
     >>> int(argmin(full((3,), 2.0), 0))
     0
     """
-    at = canonical_axis("argmin", "axis", axis, type_of(x).ndim)
-    return ARGMIN.bind(x, axes=(at,), index_dtype=dtypes.canonicalize(index_dtype))
+    at = canonical_axis("argmin", "axis", axis, type_of(operand).ndim)
+    return ARGMIN.bind(operand, axes=(at,), index_dtype=dtypes.canonicalize(index_dtype))
 
 
 # ---- any associative function
@@ -413,8 +417,9 @@ def combiner(function: str, computation: Callable[..., Any], avals: Sequence[Any
 
 
 def reduce(
-    operands: Any, init_values: Any, computation: Callable[..., Any], dimensions: Any
-) -> Any:
+    operands: Any, init_values: Any, computation: Callable[..., Any], dimensions: Any,
+    out_sharding: Any = None,
+) -> Any:  # fmt: skip
     """Combines elements over `dimensions` with an associative elementwise function.
 
     operands: an array, or a tuple or list of arrays of one shape; init_values: a scalar each,
@@ -424,6 +429,8 @@ def reduce(
     >>> float(reduce(full((3,), 2.0), 0.0, lambda x, y: ADD(x, y), (0,)))
     6.0
     """
+    if out_sharding is not None:
+        require_unsharded("reduce", out_sharding)
     many = isinstance(operands, (tuple, list))
     arrays = list(operands) if many else [operands]
     starts = list(init_values) if many else [init_values]

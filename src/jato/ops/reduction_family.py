@@ -59,7 +59,7 @@ class Reduction(TypeCached):
     # -- rules derived from it
 
     def result_type(self, x: Any, *, axes: Shape) -> Any:
-        check_kind(self, "x", x, self.takes)
+        check_kind(self, "operand", x, self.takes)
         check_axes(self, "axes", axes, x)
         kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
         return ArrayType(kept, x.dtype_code, x.weak_type)

@@ -138,10 +138,10 @@ NEXTAFTER = NextAfter(
 )
 
 
-def nextafter(x: Any, y: Any) -> Any:
-    """The next representable float after x in the direction of y.
+def nextafter(x1: Any, x2: Any) -> Any:
+    """The next representable float after x1 in the direction of x2.
 
     >>> float(nextafter(0.0, 1.0)) > 0
     True
     """
-    return NEXTAFTER(x, y)
+    return NEXTAFTER(x1, x2)

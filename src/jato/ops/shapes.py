@@ -162,7 +162,7 @@ class Reshape(Linear):
     def result_type(self, x: Any, *, new_sizes: Shape) -> Any:
         if math.prod(new_sizes) != x.size:
             self.fail(
-                f"expected new_sizes with {x.size} elements in all for x of type {x}, "
+                f"expected new_sizes with {x.size} elements in all for operand of type {x}, "
                 f"got {new_sizes}, which has {math.prod(new_sizes)}."
             )
         return ArrayType(new_sizes, x.dtype_code, x.weak_type)

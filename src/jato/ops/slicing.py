@@ -39,7 +39,7 @@ class Slice(Linear):
             ("strides", strides),
         ):
             if len(values) != x.ndim:
-                self.fail(f"expected {x.ndim} {name} for x of type {x}, got {values}.")
+                self.fail(f"expected {x.ndim} {name} for operand of type {x}, got {values}.")
         rows = zip(start_indices, limit_indices, strides, x.shape, strict=True)
         for axis, (start, limit, stride, n) in enumerate(rows):
             if not 0 <= start <= limit <= n:
@@ -127,7 +127,7 @@ class Pad(Linear):
 
     def result_type(self, x: Any, padding_value: Any, *, padding_config: PaddingConfig) -> Any:
         if padding_value.dtype_code != x.dtype_code:
-            self.fail(f"expected x and padding_value of one dtype, got {x} and {padding_value}.")
+            self.fail(f"expected operand and padding_value of one dtype, got {x} and {padding_value}.")
         if len(padding_config) != x.ndim:
             self.fail(
                 f"expected padding_config with {x.ndim} entries (low, high, interior) for {x}, "

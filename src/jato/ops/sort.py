@@ -163,7 +163,7 @@ class TopK(Opaque):
                 error=ValueError,
             )
         if dtypes.is_complex(x.dtype):
-            self.fail(f"expected x to be real, got {x}.", "Try sort.", error=ValueError)
+            self.fail(f"expected operand to be real, got {x}.", "Try sort.", error=ValueError)
         shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
         return [array_type(shape, x.dtype, x.weak_type), array_type(shape, np.int32)]
 
@@ -256,10 +256,10 @@ def sort_key_val(
     return sort((keys, values), dimension, is_stable, 1)
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
+def top_k(operand: Any, k: int, *, axis: int = -1, is_stable: bool = True) -> list[Any]:
     """The k largest elements along an axis, descending, and their positions: [values, indices].
 
-    Of equal elements the first is taken first; NaN counts as largest.
+    Of equal elements the first is taken first, whatever `is_stable` says; NaN counts as largest.
     Raises: ValueError when k exceeds the extent or the axis does not exist.
 
     >>> [x.tolist() for x in top_k(np.array([3, 1, 2]), 2)]

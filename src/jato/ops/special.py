@@ -13,6 +13,7 @@ import numpy as np
 
 from jato.base.errors import MissingRule
 from jato.base.lazy import LazyModule
+from jato.ops.accuracy import check_accuracy
 from jato.ops.arithmetic import mul, neg, square
 from jato.ops.transcendental import exp, function_of_one
 
@@ -109,12 +110,14 @@ def erf(x: Any) -> Any:
     return ERF(x)
 
 
-def erfc(x: Any) -> Any:
+def erfc(x: Any, *, accuracy: Any = None) -> Any:
     """1 - erf(x) without cancellation (floats).
 
     >>> float(erfc(0.0))
     1.0
     """
+    if accuracy is not None:
+        check_accuracy("erfc", accuracy, x)
     return ERFC(x)
 
 

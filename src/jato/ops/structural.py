@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from jato.base import dtypes
-from jato.base.errors import fail
+from jato.base.errors import fail, require_unsharded
 from jato.core.types import type_of
 from jato.ops.families import Shape
 from jato.ops.numbers import NUMBERS, number_as
@@ -111,7 +111,7 @@ def _is_array(x: Any) -> bool:
 # ---- making arrays
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
     """An array of `shape` filled with a scalar.
 
     fill_value: a number or a 0-d array; dtype: None takes the fill value's.
@@ -120,6 +120,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     >>> full((2,), 1.5, "float32").shape
     (2,)
     """
+    if sharding is not None:
+        require_unsharded("full", sharding, "sharding")
     sizes = canonical_shape("full", "shape", shape)
     aval = type_of(fill_value)
     if aval.shape:
@@ -139,18 +141,24 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     return BROADCAST_IN_DIM.bind(fill_value, shape=sizes, broadcast_dimensions=())
 
 
-def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
+def full_like(
+    x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None
+) -> Any:
     """`full` with the shape and dtype of `x` unless given.
 
     >>> full_like(full((3,), 0.0), 2.0).shape
     (3,)
     """
+    if sharding is not None:
+        require_unsharded("full_like", sharding, "sharding")
     aval = type_of(x)
     sizes = aval.shape if shape is None else shape
     return full(sizes, fill_value, aval.dtype if dtype is None else dtype)
 
 
-def broadcasted_iota(dtype: Any, shape: Any, dimension: int) -> Any:
+def broadcasted_iota(
+    dtype: Any, shape: Any, dimension: int, *, out_sharding: Any = None
+) -> Any:
     """Integers 0, 1, 2, ... along `dimension` of an array of `shape`.
 
     dtype: integer, float or complex.  ValueError if dimension is no axis of shape.
@@ -158,6 +166,8 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int) -> Any:
     >>> broadcasted_iota("int32", (2, 3), 1).shape
     (2, 3)
     """
+    if out_sharding is not None:
+        require_unsharded("broadcasted_iota", out_sharding)
     sizes = canonical_shape("broadcasted_iota", "shape", shape)
     axis = canonical_axis("broadcasted_iota", "dimension", dimension, len(sizes))
     return IOTA.bind(dtype=dtypes.canonicalize(dtype), shape=sizes, dimension=axis)
@@ -175,39 +185,43 @@ def iota(dtype: Any, size: int) -> Any:
 # ---- moving
 
 
-def reshape(x: Any, new_sizes: Any, dimensions: Any = None) -> Any:
-    """The elements of `x`, in row-major order, as an array of shape `new_sizes`.
+def reshape(
+    operand: Any, new_sizes: Any, dimensions: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """The elements of `operand`, in row-major order, as an array of shape `new_sizes`.
 
-    dimensions: read the axes of x in this order instead.  TypeError if the number of elements
-    differs.
+    dimensions: read the axes of operand in this order instead.  TypeError if the number of elements
+    differs.  Here and below, `out_sharding` must be None.
 
     >>> reshape(iota("int32", 6), (2, 3)).shape
     (2, 3)
     """
+    if out_sharding is not None:
+        require_unsharded("reshape", out_sharding)
     if dimensions is not None:
-        x = transpose(x, dimensions)
+        operand = transpose(operand, dimensions)
     sizes = canonical_shape("reshape", "new_sizes", new_sizes)
-    if _is_array(x) and x.aval.shape == sizes:
-        return x
-    return RESHAPE.bind(x, new_sizes=sizes)
+    if _is_array(operand) and operand.aval.shape == sizes:
+        return operand
+    return RESHAPE.bind(operand, new_sizes=sizes)
 
 
-def collapse(x: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
-    """`x` with the axes start_dimension .. stop_dimension-1 made one.
+def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+    """`operand` with the axes start_dimension .. stop_dimension-1 made one.
 
     >>> collapse(full((2, 3, 4), 0.0), 1).shape
     (2, 12)
     """
-    shape = type_of(x).shape
+    shape = type_of(operand).shape
     axes = range(len(shape))[start_dimension:stop_dimension]
     if not axes:
         fail(ValueError, "collapse", "expected start_dimension < stop_dimension.")
     merged = int(np.prod([shape[i] for i in axes], dtype=object))
-    return reshape(x, (*shape[: axes[0]], merged, *shape[axes[-1] + 1 :]))
+    return reshape(operand, (*shape[: axes[0]], merged, *shape[axes[-1] + 1 :]))
 
 
-def transpose(x: Any, permutation: Any) -> Any:
-    """`x` with axis permutation[i] as its axis i.
+def transpose(operand: Any, permutation: Any) -> Any:
+    """`operand` with axis permutation[i] as its axis i.
 
     TypeError if permutation is not one.
 
@@ -215,23 +229,25 @@ def transpose(x: Any, permutation: Any) -> Any:
     (3, 2)
     """
     order = tuple(operator.index(i) for i in permutation)
-    if _is_array(x) and order == tuple(range(x.aval.ndim)):
-        return x
-    return TRANSPOSE.bind(x, permutation=order)
+    if _is_array(operand) and order == tuple(range(operand.aval.ndim)):
+        return operand
+    return TRANSPOSE.bind(operand, permutation=order)
 
 
-def rev(x: Any, dimensions: Any) -> Any:
-    """`x` backwards along `dimensions`.
+def rev(operand: Any, dimensions: Any) -> Any:
+    """`operand` backwards along `dimensions`.
 
     >>> rev(iota("int32", 3), (0,)).shape
     (3,)
     """
-    axes = tuple(sorted(canonical_axes("rev", "dimensions", dimensions, type_of(x).ndim)))
-    return x if _is_array(x) and not axes else REV.bind(x, dimensions=axes)
+    axes = tuple(sorted(canonical_axes("rev", "dimensions", dimensions, type_of(operand).ndim)))
+    return operand if _is_array(operand) and not axes else REV.bind(operand, dimensions=axes)
 
 
-def broadcast_in_dim(x: Any, shape: Any, broadcast_dimensions: Any) -> Any:
-    """`x` repeated to `shape`, its axis i becoming axis broadcast_dimensions[i].
+def broadcast_in_dim(
+    operand: Any, shape: Any, broadcast_dimensions: Any, *, out_sharding: Any = None
+) -> Any:
+    """`operand` repeated to `shape`, its axis i becoming axis broadcast_dimensions[i].
 
     An axis of extent 1 is repeated.  TypeError if an extent does not fit or the dimensions do
     not increase.
@@ -239,22 +255,26 @@ def broadcast_in_dim(x: Any, shape: Any, broadcast_dimensions: Any) -> Any:
     >>> broadcast_in_dim(iota("int32", 3), (2, 3), (1,)).shape
     (2, 3)
     """
+    if out_sharding is not None:
+        require_unsharded("broadcast_in_dim", out_sharding)
     sizes = canonical_shape("broadcast_in_dim", "shape", shape)
-    if _is_array(x) and x.aval.shape == sizes:
-        return x
+    if _is_array(operand) and operand.aval.shape == sizes:
+        return operand
     dims = tuple(operator.index(d) for d in broadcast_dimensions)
-    return BROADCAST_IN_DIM.bind(x, shape=sizes, broadcast_dimensions=dims)
+    return BROADCAST_IN_DIM.bind(operand, shape=sizes, broadcast_dimensions=dims)
 
 
-def broadcast(x: Any, sizes: Any) -> Any:
-    """`x` repeated along new leading axes of `sizes`.
+def broadcast(operand: Any, sizes: Any, *, out_sharding: Any = None) -> Any:
+    """`operand` repeated along new leading axes of `sizes`.
 
     >>> broadcast(iota("int32", 3), (2,)).shape
     (2, 3)
     """
+    if out_sharding is not None:
+        require_unsharded("broadcast", out_sharding)
     front = canonical_shape("broadcast", "sizes", sizes)
-    shape = (*front, *type_of(x).shape)
-    return broadcast_in_dim(x, shape, range(len(front), len(shape)))
+    shape = (*front, *type_of(operand).shape)
+    return broadcast_in_dim(operand, shape, range(len(front), len(shape)))
 
 
 def broadcast_shapes(*shapes: Any) -> Shape:
@@ -278,26 +298,26 @@ def broadcast_shapes(*shapes: Any) -> Shape:
     return tuple(result)
 
 
-def expand_dims(x: Any, dimensions: Any) -> Any:
-    """`x` with axes of extent 1 at these positions of the result.
+def expand_dims(array: Any, dimensions: Any) -> Any:
+    """`array` with axes of extent 1 at these positions of the result.
 
     >>> expand_dims(iota("int32", 3), (0,)).shape
     (1, 3)
     """
-    shape = type_of(x).shape
+    shape = type_of(array).shape
     ndim = len(shape) + len(_items(dimensions))
     added = set(canonical_axes("expand_dims", "dimensions", dimensions, ndim))
     rest = iter(shape)
-    return reshape(x, tuple(1 if i in added else next(rest) for i in range(ndim)))
+    return reshape(array, tuple(1 if i in added else next(rest) for i in range(ndim)))
 
 
-def squeeze(x: Any, dimensions: Any) -> Any:
-    """`x` without these axes, which must be of extent 1 (ValueError).
+def squeeze(array: Any, dimensions: Any) -> Any:
+    """`array` without these axes, which must be of extent 1 (ValueError).
 
     >>> squeeze(full((1, 3, 1), 0.0), (0,)).shape
     (3, 1)
     """
-    aval = type_of(x)
+    aval = type_of(array)
     axes = canonical_axes("squeeze", "dimensions", dimensions, aval.ndim)
     for i in axes:
         if aval.shape[i] != 1:
@@ -307,29 +327,31 @@ def squeeze(x: Any, dimensions: Any) -> Any:
                 f"expected extent 1 on the axes of dimensions, got {aval.shape[i]} on axis {i} "
                 f"of {aval}.",
             )
-    return reshape(x, tuple(n for i, n in enumerate(aval.shape) if i not in axes))
+    return reshape(array, tuple(n for i, n in enumerate(aval.shape) if i not in axes))
 
 
 # ---- summing
 
 
-def reduce_sum(x: Any, axes: Any) -> Any:
+def reduce_sum(operand: Any, axes: Any, *, out_sharding: Any = None) -> Any:
     """The sum over `axes`; float16 and bfloat16 are accumulated in float32.
 
-    x: integer, float or complex.  TypeError for bool, ValueError for wrong axes.
+    operand: integer, float or complex.  TypeError for bool, ValueError for wrong axes.
 
     >>> reduce_sum(full((2, 3), 1.0), (1,)).shape
     (2,)
     """
-    found = canonical_axes("reduce_sum", "axes", axes, type_of(x).ndim)
-    return REDUCE_SUM.bind(x, axes=tuple(sorted(found)))
+    if out_sharding is not None:
+        require_unsharded("reduce_sum", out_sharding)
+    found = canonical_axes("reduce_sum", "axes", axes, type_of(operand).ndim)
+    return REDUCE_SUM.bind(operand, axes=tuple(sorted(found)))
 
 
 # ---- cutting and joining
 
 
-def slice(x: Any, start_indices: Any, limit_indices: Any, strides: Any = None) -> Any:
-    """x[start:limit:stride] on every axis; indices are static.
+def slice(operand: Any, start_indices: Any, limit_indices: Any, strides: Any = None) -> Any:
+    """operand[start:limit:stride] on every axis; indices are static.
 
     TypeError unless 0 <= start <= limit <= extent and stride >= 1.
 
@@ -339,20 +361,21 @@ def slice(x: Any, start_indices: Any, limit_indices: Any, strides: Any = None) -
     starts = tuple(operator.index(i) for i in start_indices)
     limits = tuple(operator.index(i) for i in limit_indices)
     steps = (1,) * len(starts) if strides is None else tuple(operator.index(i) for i in strides)
-    if _is_array(x) and not any(starts) and limits == x.aval.shape and all(s == 1 for s in steps):
-        return x
-    return SLICE.bind(x, start_indices=starts, limit_indices=limits, strides=steps)
+    whole = _is_array(operand) and not any(starts) and limits == operand.aval.shape
+    if whole and all(s == 1 for s in steps):
+        return operand
+    return SLICE.bind(operand, start_indices=starts, limit_indices=limits, strides=steps)
 
 
 def slice_in_dim(
-    x: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
+    operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
 ) -> Any:
-    """x[start:limit:stride] on one axis; None and negative indices as in Python.
+    """operand[start:limit:stride] on one axis; None and negative indices as in Python.
 
     >>> slice_in_dim(iota("int32", 10), -3, None).shape
     (3,)
     """
-    shape = type_of(x).shape
+    shape = type_of(operand).shape
     at = canonical_axis("slice_in_dim", "axis", axis, len(shape))
     n = shape[at]
     start = 0 if start_index is None else operator.index(start_index)
@@ -361,13 +384,13 @@ def slice_in_dim(
     starts[at] = start + n if start < 0 else start
     limits[at] = limit + n if limit < 0 else limit
     strides[at] = operator.index(stride)
-    return slice(x, starts, limits, strides)
+    return slice(operand, starts, limits, strides)
 
 
-def pad(x: Any, padding_value: Any, padding_config: Any) -> Any:
-    """`x` with (low, high, interior) elements added before, after and between, on each axis.
+def pad(operand: Any, padding_value: Any, padding_config: Any) -> Any:
+    """`operand` with (low, high, interior) elements added before, after and between, on each axis.
 
-    padding_value: a scalar of the dtype of x.  Negative low and high cut.  TypeError for a wrong
+    padding_value: a scalar of the dtype of operand.  Negative low and high cut.  TypeError for a wrong
     config, ValueError if it cuts more than there is.
 
     >>> pad(iota("int32", 3), 0, [(1, 2, 1)]).shape
@@ -377,11 +400,11 @@ def pad(x: Any, padding_value: Any, padding_config: Any) -> Any:
         (operator.index(l), operator.index(h), operator.index(i)) for l, h, i in padding_config
     )
     if type(padding_value) in NUMBERS:
-        padding_value = number_as("pad", padding_value, type_of(x))
+        padding_value = number_as("pad", padding_value, type_of(operand))
     elif type_of(padding_value).ndim:
         found = type_of(padding_value)
         fail(TypeError, "pad", f"expected padding_value to be a scalar, got {found}.")
-    return PAD.bind(x, padding_value, padding_config=config)
+    return PAD.bind(operand, padding_value, padding_config=config)
 
 
 def concatenate(operands: Sequence[Any], dimension: int) -> Any:
@@ -402,19 +425,19 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
     return CONCATENATE.bind(*arrays, dimension=axis)
 
 
-def split(x: Any, sizes: Any, axis: int = 0) -> list[Any]:
-    """`x` cut along `axis` into parts of these sizes, which add up to its extent (ValueError).
+def split(operand: Any, sizes: Any, axis: int = 0) -> list[Any]:
+    """`operand` cut along `axis` into parts of these sizes, which add up to its extent (ValueError).
 
     >>> [part.shape for part in split(iota("int32", 5), (2, 3))]
     [(2,), (3,)]
     """
-    shape = type_of(x).shape
+    shape = type_of(operand).shape
     at = canonical_axis("split", "axis", axis, len(shape))
     parts = canonical_shape("split", "sizes", sizes)
     if sum(parts) != shape[at]:
         fail(ValueError, "split", f"expected sizes that add up to {shape[at]}, got {parts}.")
     ends = np.cumsum([0, *parts]).tolist()
-    return [slice_in_dim(x, a, b, axis=at) for a, b in itertools.pairwise(ends)]
+    return [slice_in_dim(operand, a, b, axis=at) for a, b in itertools.pairwise(ends)]
 
 
 def stop_gradient(x: Any) -> Any:

@@ -4,7 +4,7 @@ Entries take floats, or complex numbers too where it says "fc", of one dtype.  A
 the opcodes (loopir/scalar_ops.py): 2 ULP.  The derivative rules use the result where that saves
 work: tan' = 1 + tan^2.
 
-`function_of_one` makes most entries.
+`function_of_one` makes most entries.  What the functions take as `accuracy` is in accuracy.py.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from jato.base.lazy import LazyModule
 from jato.core.types import type_of
+from jato.ops.accuracy import check_accuracy
 from jato.ops.arithmetic import add, div, mul, neg, square, sub
 from jato.ops.elementwise_family import Elementwise
 from jato.ops.selection import eq, select_n
@@ -150,48 +151,58 @@ HYPOT = Elementwise(
 # ---- the functions
 
 
-def exp(x: Any) -> Any:
+def exp(x: Any, *, accuracy: Any = None) -> Any:
     """e to the power x.
 
     >>> float(exp(0.0))
     1.0
     """
+    if accuracy is not None:
+        check_accuracy("exp", accuracy, x)
     return EXP(x)
 
 
-def exp2(x: Any) -> Any:
+def exp2(x: Any, *, accuracy: Any = None) -> Any:
     """2 to the power x.
 
     >>> float(exp2(3.0))
     8.0
     """
+    if accuracy is not None:
+        check_accuracy("exp2", accuracy, x)
     return EXP2(x)
 
 
-def expm1(x: Any) -> Any:
+def expm1(x: Any, *, accuracy: Any = None) -> Any:
     """exp(x) - 1 without cancellation near 0.
 
     >>> float(expm1(0.0))
     0.0
     """
+    if accuracy is not None:
+        check_accuracy("expm1", accuracy, x)
     return EXPM1(x)
 
 
-def log(x: Any) -> Any:
+def log(x: Any, *, accuracy: Any = None) -> Any:
     """The natural logarithm; -inf at 0, NaN for negative floats.
 
     >>> float(log(1.0))
     0.0
     """
+    if accuracy is not None:
+        check_accuracy("log", accuracy, x)
     return LOG(x)
 
 
-def log2(x: Any) -> Any:
+def log2(x: Any, *, accuracy: Any = None) -> Any:
     """The logarithm to base 2.
 
     >>> float(log2(8.0))
     3.0
     """
+    if accuracy is not None:
+        check_accuracy("log2", accuracy, x)
     return LOG2(x)
 
 
@@ -204,66 +215,80 @@ def log10(x: Any) -> Any:
     return LOG10(x)
 
 
-def log1p(x: Any) -> Any:
+def log1p(x: Any, *, accuracy: Any = None) -> Any:
     """log(1 + x) without cancellation near 0.
 
     >>> float(log1p(0.0))
     0.0
     """
+    if accuracy is not None:
+        check_accuracy("log1p", accuracy, x)
     return LOG1P(x)
 
 
-def sqrt(x: Any) -> Any:
+def sqrt(x: Any, *, accuracy: Any = None) -> Any:
     """The square root; NaN for negative floats.
 
     >>> float(sqrt(4.0))
     2.0
     """
+    if accuracy is not None:
+        check_accuracy("sqrt", accuracy, x)
     return SQRT(x)
 
 
-def rsqrt(x: Any) -> Any:
+def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
     """1 / sqrt(x).
 
     >>> float(rsqrt(4.0))
     0.5
     """
+    if accuracy is not None:
+        check_accuracy("rsqrt", accuracy, x)
     return RSQRT(x)
 
 
-def cbrt(x: Any) -> Any:
+def cbrt(x: Any, *, accuracy: Any = None) -> Any:
     """The real cube root.
 
     >>> float(cbrt(0.0))
     0.0
     """
+    if accuracy is not None:
+        check_accuracy("cbrt", accuracy, x)
     return CBRT(x)
 
 
-def sin(x: Any) -> Any:
+def sin(x: Any, *, accuracy: Any = None) -> Any:
     """The sine of x in radians.
 
     >>> float(sin(0.0))
     0.0
     """
+    if accuracy is not None:
+        check_accuracy("sin", accuracy, x)
     return SIN(x)
 
 
-def cos(x: Any) -> Any:
+def cos(x: Any, *, accuracy: Any = None) -> Any:
     """The cosine of x in radians.
 
     >>> float(cos(0.0))
     1.0
     """
+    if accuracy is not None:
+        check_accuracy("cos", accuracy, x)
     return COS(x)
 
 
-def tan(x: Any) -> Any:
+def tan(x: Any, *, accuracy: Any = None) -> Any:
     """The tangent of x in radians.
 
     >>> float(tan(0.0))
     0.0
     """
+    if accuracy is not None:
+        check_accuracy("tan", accuracy, x)
     return TAN(x)
 
 
@@ -312,12 +337,14 @@ def cosh(x: Any) -> Any:
     return COSH(x)
 
 
-def tanh(x: Any) -> Any:
+def tanh(x: Any, *, accuracy: Any = None) -> Any:
     """The hyperbolic tangent.
 
     >>> float(tanh(0.0))
     0.0
     """
+    if accuracy is not None:
+        check_accuracy("tanh", accuracy, x)
     return TANH(x)
 
 
@@ -348,12 +375,14 @@ def atanh(x: Any) -> Any:
     return ATANH(x)
 
 
-def logistic(x: Any) -> Any:
+def logistic(x: Any, *, accuracy: Any = None) -> Any:
     """1 / (1 + exp(-x)), without overflow.
 
     >>> float(logistic(0.0))
     0.5
     """
+    if accuracy is not None:
+        check_accuracy("logistic", accuracy, x)
     return LOGISTIC(x)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from jato.base import dtypes
-from jato.base.errors import check, fail
+from jato.base.errors import check, fail, require_unsharded
 from jato.core.graph import Graph, evaluate
 from jato.core.types import type_of
 from jato.ops.contract import canonical_precision, dot_general, same_dtype
@@ -173,7 +173,7 @@ def conv_general_dilated(
     lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any,
     lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: Any = None, feature_group_count: int = 1, batch_group_count: int = 1,
-    precision: Any = None, preferred_element_type: Any = None,
+    precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None,
 ) -> Any:  # fmt: skip
     """Convolution (without flipping the kernel) over any number of spatial axes.
 
@@ -188,6 +188,7 @@ def conv_general_dilated(
     (1, 1, 3)
     """
     name = "conv_general_dilated"
+    require_unsharded(name, out_sharding)
     left, right = type_of(lhs), type_of(rhs)
     numbers = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
     spatial = left.ndim - 2
