@@ -35,7 +35,7 @@ class Watched:
     @property
     def forms(self) -> list[str]:
         """The schedules' names: map, map_tiled, rows, columns, split, join, ..."""
-        known = ("map_tiled", "map", "rows", "columns", "split", "join")
+        known = ("map_tiled", "map", "row_tiles", "rows", "columns", "split", "join")
         return [next((f for f in known if k == f or k.startswith(f + "_")), k) for k in self.kernels]
 
     def reasons(self, primitive: str) -> set[str]:

@@ -24,7 +24,19 @@ from typing import Any, Union
 from jato.base.errors import invariant
 from jato.loopir.complex import Complex
 from jato.loopir.expressions import ExpressionBuilder
-from jato.loopir.grammar import Buffer, Combine, Expr, For, If, Kernel, Loop, Reduce, Stmt, Store
+from jato.loopir.grammar import (
+    Buffer,
+    Combine,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Loop,
+    Reduce,
+    Stmt,
+    Store,
+    TileCopy,
+)
 from jato.loopir.index_math import FULL, INTEGER_RANGE
 from jato.loopir.nodes import COMPLEX_PARTS, Operand, Value, dtype_of
 
@@ -145,6 +157,15 @@ class Builder(ExpressionBuilder):
         if value.dtype != buffer.dtype:
             invariant(False, f"store: {value.dtype} into {buffer.name} of {buffer.dtype}")
         self.append(Store(buffer, position, value, mask))
+
+    def tile_copy(
+        self, tile: Buffer, array: Buffer, start: Operand, step: Operand, rows: Operand,
+        columns: Operand, lanes: int, out: bool = False,
+    ) -> None:  # fmt: skip
+        """tile[c lanes + r] = array[start + r step + c], r < rows <= lanes, c < columns; `out`:
+        the other way round."""
+        numbers = [self._coerce(x, "i64") for x in (start, step, rows, columns)]
+        self.append(TileCopy(tile, array, *numbers, lanes, out))
 
     # ---- reductions
 

@@ -153,7 +153,32 @@ class If:
     then: tuple[Stmt, ...]
 
 
-Stmt = Union[For, Reduce, Loop, Store, If]
+@dataclass(frozen=True, eq=False)
+class TileCopy:
+    """Rows of an array into a local tile that holds them column by column, or back:
+
+        tile[c lanes + r] = array[start + r step + c]        (out: the other way round)
+
+    for 0 <= r < rows <= lanes and 0 <= c < columns.  The tile has room for a multiple of `lanes`
+    columns; what it holds beyond `rows` and `columns` is not defined.  Blocks of `lanes` x `lanes`
+    are transposed in registers.
+    """
+
+    tile: Buffer
+    array: Buffer
+    start: Expr
+    step: Expr
+    rows: Expr
+    columns: Expr
+    lanes: int
+    out: bool
+
+    @property
+    def numbers(self) -> tuple[Expr, Expr, Expr, Expr]:
+        return self.start, self.step, self.rows, self.columns
+
+
+Stmt = Union[For, Reduce, Loop, Store, If, TileCopy]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from jato.base.errors import invariant
-from jato.loopir.grammar import Buffer, Expr, For, If, Kernel, Reduce, Stmt, Store
+from jato.loopir.grammar import Buffer, Expr, For, If, Kernel, Reduce, Stmt, Store, TileCopy
 from jato.loopir.reference import NUMPY_DTYPES, evaluate
 
 
@@ -79,6 +79,8 @@ class _Machine:
                     self.leave()
             elif isinstance(statement, Reduce):
                 self.reduce(statement)
+            elif isinstance(statement, TileCopy):
+                self.tile_copy(statement)
             else:
                 self.loop(statement)
 
@@ -91,6 +93,18 @@ class _Machine:
             array = self.memory[s.buffer]
             invariant(0 <= index < array.size, f"store to {s.buffer.name}[{index}] of {array.size}")
             array[index] = value
+
+    def tile_copy(self, s: TileCopy) -> None:
+        start, step, rows, columns = (int(self.eval(e)) for e in s.numbers)
+        tile, array = self.memory[s.tile], self.memory[s.array]
+        invariant(rows <= s.lanes, f"{rows} rows in a tile of {s.lanes}")
+        for r in range(rows):
+            for c in range(columns):
+                inside, outside = c * s.lanes + r, start + r * step + c
+                if s.out:
+                    array[outside] = tile[inside]
+                else:
+                    tile[inside] = array[outside]
 
     def reduce(self, s: Reduce) -> None:
         totals = [self.eval(e) for e in s.identity]

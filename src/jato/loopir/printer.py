@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from jato.loopir.grammar import Buffer, Expr, For, If, Kernel, Loop, Reduce, Stmt, Store
+from jato.loopir.grammar import Buffer, Expr, For, If, Kernel, Loop, Reduce, Stmt, Store, TileCopy
 
 
 def print_kernel(kernel: Kernel) -> str:
@@ -95,6 +95,14 @@ class _Printer:
             self._inner(s.body, (), "")
         elif isinstance(s, Reduce):
             self._reduce(s)
+        elif isinstance(s, TileCopy):
+            start, step, rows, columns = map(self._value, s.numbers)
+            tile = f"{self.buffers[s.tile]}[c {s.lanes} + r]"
+            array = f"{self.buffers[s.array]}[{start} + r {step} + c]"
+            target, source = (array, tile) if s.out else (tile, array)
+            self._line(
+                f"{target} = {source} for r < {rows}, c < {columns}{_lanes(s.lanes)}"
+            )
         else:
             self._loop(s)
 

@@ -22,6 +22,7 @@ from jato.loopir.grammar import (
     Reduce,
     Stmt,
     Store,
+    TileCopy,
 )
 from jato.loopir.scalar_ops import SCALAR_OPS
 
@@ -94,6 +95,9 @@ class _Verifier:
             self.loop(s)
             introduced += s.results
             self.bound.update(s.results)
+        elif isinstance(s, TileCopy):
+            self.where = f"tile copy of {s.array.name}"
+            self.tile_copy(s)
         else:
             self.check(False, f"unknown statement {type(s).__name__}")
         self.where = outer
@@ -131,6 +135,19 @@ class _Verifier:
         self.expr(s.value, s.buffer.dtype)
         if s.mask is not None:
             self.expr(s.mask, "bool")
+
+    def tile_copy(self, s: TileCopy) -> None:
+        for buffer in (s.tile, s.array):
+            self.check(buffer in self.buffers, f"{buffer.name} is not a buffer of this kernel")
+        self.check(s.tile.space == "local", f"{s.tile.name} is not local")
+        written = s.array if s.out else s.tile
+        self.check(written.space != "in", f"{written.name} is only to be read")
+        self.check(s.tile.dtype == s.array.dtype, f"{s.tile.dtype} and {s.array.dtype}")
+        self.check(not self.vector, "inside a vector loop")
+        self.check(s.lanes in (1, 2, 4, 8, 16), f"lanes {s.lanes}")
+        self.check(s.tile.size % (s.lanes * s.lanes) == 0, f"{s.tile.name} has no whole blocks")
+        for number in s.numbers:
+            self.expr(number, "i64")
 
     def reduce(self, s: Reduce) -> None:
         combine = s.combine

@@ -8,7 +8,10 @@ from watching import watch
 
 import jato
 import jato.numpy as jnp
+from jato.compiler.llvm.target import host
 
+# where there are vectors of 512 bits, rows are taken through tiles
+SHORT = "row_tiles" if host().vector_bits == 512 else "rows"
 RNG = np.random.default_rng(0)
 
 
@@ -31,6 +34,10 @@ def data(*shape, dtype="float32"):
         (lambda x: jnp.cumsum(x, 0), [(30, 40)], ["cumsum"]),
         (lambda x: jnp.cumsum(x), [(100_000,)], ["cumsum"] * 3),
         (lambda x: x - x.sum(1, keepdims=True), [(40, 50)], ["rows"]),
+        (lambda x: x - x.sum(1, keepdims=True), [(70, 20)], [SHORT]),
+        (lambda x: x.max(1), [(70, 64)], [SHORT]),
+        (lambda x: x.max(1), [(70, 65)], ["rows"]),
+        (lambda x: x.sum(1), [(70, 8)], ["row_tiles" if SHORT == "row_tiles" else "map"]),
     ],
 )  # fmt: skip
 def test_forms(function, shapes, forms):

@@ -5,7 +5,8 @@ is several times quicker than building it through an API, and because vector cod
 from the start needs no optimisation passes (measured on an exp kernel: 2.2 ms all in, against 15
 with a middle end).
 
-Start reading at `emit_kernel`; values.py, memory.py, loops.py and reductions.py hold the rest.
+Start reading at `emit_kernel`; values.py, memory.py, loops.py, reductions.py and
+transposes.py hold the rest.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from jato.compiler.llvm import abi
 from jato.compiler.llvm import instructions as ins
 from jato.compiler.llvm.instructions import FunctionText
 from jato.compiler.llvm.loops import OpenLoop, Phi, extent_of
-from jato.compiler.llvm.reductions import ReduceEmitter, is_math
+from jato.compiler.llvm.reductions import is_math
 from jato.compiler.llvm.target import Target
+from jato.compiler.llvm.transposes import TransposeEmitter
 from jato.compiler.llvm.values import MathFunctions, Val, any_of
 from jato.compiler.loops import walk
-from jato.loopir.grammar import Buffer, Expr, For, If, Kernel, Loop, Reduce, Stmt, Store
+from jato.loopir.grammar import Buffer, Expr, For, If, Kernel, Loop, Reduce, Stmt, Store, TileCopy
 
 # Uses of one math opcode in a kernel from which it becomes a function of the module.
 CALL_THRESHOLD = 8
@@ -54,7 +56,7 @@ def emit_kernel(symbol: str, kernel: Kernel, target: Target, shared: MathFunctio
     return KernelEmitter(symbol, kernel, target, shared).run()
 
 
-class KernelEmitter(ReduceEmitter):
+class KernelEmitter(TransposeEmitter):
     """Writes one kernel."""
 
     def __init__(self, symbol: str, kernel: Kernel, target: Target, shared: MathFunctions):
@@ -147,6 +149,8 @@ class KernelEmitter(ReduceEmitter):
                 self._reduce(statement)
             elif isinstance(statement, Loop):
                 self._loop(statement)
+            elif isinstance(statement, TileCopy):
+                self._tile_copy(statement)
             else:
                 self._if(statement)
 

@@ -24,7 +24,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from jato.loopir.grammar import Combine, Expr, For, If, Kernel, Loop, Reduce, Stmt, Store
+from jato.loopir.grammar import (
+    Combine,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Loop,
+    Reduce,
+    Stmt,
+    Store,
+    TileCopy,
+)
 
 _KEPT = (0, 1, -1)
 # i64 operands of these opcodes are numbers of iterations or distances, never instructions' fields
@@ -173,6 +184,9 @@ class _Rewriter:
                 carries, inits, tuple(map(self.expr, s.results)), self.expr(s.var), start, stop,
                 body, tuple(map(self.bound, s.nexts)), condition,
             )  # fmt: skip
+        if isinstance(s, TileCopy):
+            begin, step, rows, columns = map(self.bound, s.numbers)
+            return TileCopy(s.tile, s.array, begin, step, rows, columns, s.lanes, s.out)
         if isinstance(s, If):
             return If(self.expr(s.condition), self.body(s.then))
         raise TypeError(type(s).__name__)

@@ -99,7 +99,7 @@ class Lowering:
         node = self.producer.get(atom)  # type: ignore[arg-type]
         saved = self.saved.get(atom)  # type: ignore[arg-type]
         if saved is not None:
-            result = self.b.load(self.output(saved), self.offset(saved.aval.shape, index))
+            result = self.load_saved(saved, index)
         elif node is None:
             result = self.load(atom, index)  # type: ignore[arg-type]
         elif cost.is_big_reduction(node):
@@ -180,8 +180,15 @@ class Lowering:
 
     def store(self, var: Var, index: Index) -> None:
         """Writes the value of an output at an index of its shape."""
-        value = self.value(var, index)
+        self.write(var, index, self.value(var, index))
+
+    def write(self, var: Var, index: Index, value: Any) -> None:
+        """Writes into the memory of an output."""
         self.b.store(self.output(var), self.offset(var.aval.shape, index), value)
+
+    def load_saved(self, var: Var, index: Index) -> Any:
+        """What an earlier loop of the kernel wrote there."""
+        return self.b.load(self.output(var), self.offset(var.aval.shape, index))
 
     def offset(self, shape: tuple[int, ...], index: Index) -> Expr:
         """Row-major position of an index."""

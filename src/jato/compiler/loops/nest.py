@@ -12,7 +12,7 @@ from jato.compiler.loops.lower import Index
 from jato.compiler.loops.walk import expressions, statements
 from jato.core.graph import Node, Var
 from jato.loopir.builder import Builder
-from jato.loopir.grammar import Kernel
+from jato.loopir.grammar import For, Kernel, Reduce
 
 
 @dataclass(eq=False)
@@ -86,7 +86,9 @@ class nested:
 
 def divides(kernel: Kernel) -> bool:
     """Did a division of a vector loop's variable survive simplification?"""
-    variables = {s.var for s in statements(kernel.body) if getattr(s, "lanes", 1) > 1}
+    variables = {
+        s.var for s in statements(kernel.body) if isinstance(s, For | Reduce) and s.lanes > 1
+    }
     return any(
         e.op in ("div", "rem") and e.dtype == "i64" and _mentions(e.args[0], variables)
         for e in expressions(kernel)

@@ -137,8 +137,7 @@ def accumulate(
         for node in chain:  # in graph order, so that a long chain is no deep recursion
             lowering.value(node.outputs[0], place)
         for var, out in saved:
-            position = lowering.offset(out.aval.shape, place)
-            b.store(lowering.output(out), position, lowering.value(var, place))
+            lowering.write(out, place, lowering.value(var, place))
         values: list[Any] = []
         for node in reductions:
             operands = [lowering.value(a, place) for a in node.inputs]

@@ -16,12 +16,17 @@ from jato.compiler.fusion.partition import Group
 from jato.compiler.loops.columns import DEEP, WIDE_ROW, ColumnSchedule
 from jato.compiler.loops.elementwise import ElementwiseSchedule
 from jato.compiler.loops.nest import LoopNest
+from jato.compiler.loops.row_tiles import RowTileSchedule
 from jato.compiler.loops.rows import RowSchedule
 from jato.compiler.loops.split import SplitSchedule
 
 
 def schedule(group: Group, vector_bytes: int) -> list[LoopNest]:
     """The loop nests of a group, in order."""
+    if not group.split:
+        nest = RowTileSchedule(group, vector_bytes).build()
+        if nest is not None:
+            return [nest]
     if group.reduced is None:
         return [ElementwiseSchedule(group, vector_bytes).build()]
     if group.split:

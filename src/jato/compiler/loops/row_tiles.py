@@ -1,0 +1,297 @@
+"""Short rows: many rows at once, each lane one row, through transposed tiles.
+
+    softmax of (100000, 10), 16 lanes:  tile[c, l] = x[row + l, c]        in registers
+                                        for c: m = max(m, tile[c])        16 rows at once
+                                        ...
+                                        out[row + l, c] = result[c, l]    transposed back
+
+A vector along a row of ten elements is half empty, and combining its lanes costs more than the
+row.  Rows of one array follow each other, so the l-th lane's elements are `length` apart: a read
+of one column of 16 rows would be a gather.
+
+Takes   a group, with reductions over the last axis or without.
+Gives   a loop nest, or None where rows are long or few, or a read is none of those known here.
+
+Start reading at `RowTileSchedule`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, prod
+from typing import Any
+
+from jato.base import dtypes
+from jato.compiler.fusion import cost
+from jato.compiler.fusion.partition import Group
+from jato.compiler.loops.group import GroupSchedule
+from jato.compiler.loops.lower import Index, Lowering, UnplacedReduction
+from jato.compiler.loops.nest import LoopNest, divides, nested, with_ones
+from jato.compiler.loops.reductions import accumulate, cone, values_to_save
+from jato.core.graph import Node, Var
+from jato.loopir.builder import Builder
+from jato.loopir.grammar import Buffer, Expr, For, Kernel
+from jato.loopir.index_math import Linear
+from jato.ops.reduction_family import Reduction
+from jato.ops.shapes import REDUCE_SUM
+
+# Elements of a row.  Longer ones fill vectors of their own: 100,000 rows on one thread, before and
+# with tiles, in microseconds:  softmax of 8 3840, 518; of 10 1220, 486; of 24 1861, 994; of 40 2235,
+# 2231; of 64 2661, 3296.  argmax of 10 1343, 295; of 64 2156, 1045.  sum of 8 227, 120; of 10 148, 138;
+# of 24 162, 224.
+LONGEST_ROW = 64
+LONGEST_RESULT = 40  # where the results are rows too, and go back through a tile
+LONGEST_SUM = 10  # one addition for each element
+# Shorter ones are read whole and sorted into vectors.
+SHORTEST_ROW = 5
+SHORTEST_RESULT = 3
+# Fewer rows than these do not pay for the copies.
+FEWEST_ROWS = 64
+# Rows of the outer axes for which tiles that do not depend on them are used again.
+OUTER = 64
+
+# Bytes of the vectors of machines whose tiles are transposed in registers (they have masks).
+MASKED = 64
+TILED = frozenset({"f32", "i32", "u32", "f64", "i64", "u64"})
+
+
+class Untiled(Exception):
+    """A read or write that steps over rows in another way."""
+
+
+class RowTileLowering(Lowering):
+    """Lowering whose elements of the rows `start` ... are in tiles of `width` rows.
+
+    v: the row, over the lanes, from `start` on; outer: a variable that is the same for all rows
+    of a tile."""
+
+    def __init__(self, b: Builder, nodes: list[Node], width: int, shortest: int):
+        super().__init__(b, nodes)
+        self.width = width
+        self.shortest = shortest
+        self.v: Any = None
+        self.start: Any = None
+        self.outer: Expr | None = None
+        # (array, terms of the position that the rows have in common, length of a row) -> tile
+        self.read: dict[Any, Buffer] = {}
+        self.written: dict[Any, Buffer] = {}
+
+    def place(self, var: Var, index: Index) -> tuple[Any, Expr] | None:
+        """The tile (a key of `read` or `written`) that an element belongs to, and where it is in
+        its row; None if the rows' elements are neighbours or the same."""
+        b = self.b
+        form = b.linear(self.offset(var.aval.shape, index))
+        if any(m != (self.v,) and _mentions(m, self.v) for m in form.terms):
+            raise Untiled
+        length = form.terms.get((self.v,), 0)
+        if 0 <= length < self.shortest:
+            return None
+        common = {
+            m: c for m, c in form.terms.items()
+            if self.outer is not None and all(_mentions((a,), self.outer) for a in m)
+        }  # fmt: skip
+        inside = {m: c for m, c in form.terms.items() if m not in common and m != (self.v,)}
+        rest = Linear(inside, form.const)
+        low, high = b.range_of_linear(rest)
+        if not (0 < length <= LONGEST_ROW and low >= 0 and high < length):
+            raise Untiled
+        if dtypes.scalar_name(var.aval) not in TILED:
+            raise Untiled
+        return (var, tuple(common.items()), length), b._from_linear(rest)
+
+    def at(self, tiles: dict[Any, Buffer], key: Any, position: Expr) -> tuple[Buffer, Expr]:
+        """The tile, and the place in it of the row's element at `position`."""
+        b = self.b
+        tile = tiles.get(key)
+        if tile is None:
+            dtype = dtypes.scalar_name(key[0].aval)
+            tile = b.local(f"tile{len(b.buffers)}", dtype, LONGEST_ROW * self.width)
+            tiles[key] = tile
+        lane = b.sub(self.v, self.start)
+        return tile, b.add(b.mul(position, b.index(self.width)), lane)
+
+    def load(self, var: Var, index: Index) -> Any:
+        found = self.place(var, index)
+        if found is None:
+            return super().load(var, index)
+        self.buffer(var)
+        return self.b.load(*self.at(self.read, *found))
+
+    def write(self, var: Var, index: Index, value: Any) -> None:
+        found = self.place(var, index)
+        if found is None:
+            super().write(var, index, value)
+            return
+        self.output(var)
+        self.b.store(*self.at(self.written, *found), value)
+
+    def load_saved(self, var: Var, index: Index) -> Any:
+        found = self.place(var, index)
+        if found is None:
+            return super().load_saved(var, index)
+        return self.b.load(*self.at(self.written, *found))
+
+    def copies_in(self, rows: Expr, repeated: bool) -> None:
+        """Fills the tiles that differ between outer rows (`repeated`), or those that do not."""
+        for key, tile in self.read.items():
+            if bool(key[1]) == repeated:
+                self.copy(key, tile, self.buffer(key[0]), rows, out=False)
+
+    def copies_out(self, rows: Expr) -> None:
+        for key, tile in self.written.items():
+            self.copy(key, tile, self.output(key[0]), rows, out=True)
+
+    def copy(self, key: Any, tile: Buffer, array: Buffer, rows: Expr, out: bool) -> None:
+        _, common, length = key
+        b = self.b
+        base: Expr = b._from_linear(Linear(dict(common), 0))
+        start = b.add(base, b.mul(self.start, b.index(length)))
+        b.tile_copy(tile, array, start, length, rows, length, self.width, out)
+
+
+def _mentions(roots: Sequence[Expr], variable: Expr) -> bool:
+    stack = [*roots]
+    while stack:
+        e = stack.pop()
+        if e is variable:
+            return True
+        stack += e.args
+    return False
+
+
+class RowTileSchedule(GroupSchedule):
+    """Each lane is a row: of all kept axes as one, or else of the last kept axis."""
+
+    def __init__(self, group: Group, vector_bytes: int):
+        super().__init__(group, vector_bytes)
+        self.saved = values_to_save(group, self.levels()) if group.reduced is not None else []
+        self.vector_bytes = vector_bytes
+        self.wide = [v for v in group.outputs if v.aval.shape == group.space]
+        # reductions of a few elements, which are part of the expressions that use them
+        self.small = [
+            n for n in self.nodes if isinstance(n.primitive, Reduction) and n not in self.big()
+        ]
+
+    def big(self) -> set[Node]:
+        return {n for level in self.levels() for n in level}
+
+    def build(self) -> LoopNest | None:
+        space = self.group.space
+        kept, axes = self.row_axes()
+        long_axes = [a for a, n in enumerate(space) if n != 1]
+        if self.vector_bytes < MASKED:
+            return None
+        if not kept or (axes and long_axes[-1] != axes[-1]):
+            return None
+        if prod(space[a] for a in axes) > self.longest_row():
+            return None
+        for count in (len(kept), 1) if len(kept) > 1 else (1,):
+            fewest = FEWEST_ROWS if count == len(kept) else self.width
+            if prod(space[a] for a in kept[-count:]) < fewest:
+                continue
+            try:
+                nest = self.nest_over(kept[:-count], kept[-count:], axes)
+            except (Untiled, UnplacedReduction):
+                continue
+            if nest is not None and not divides(nest.kernel):
+                return nest
+        return None
+
+    def longest_row(self) -> int:
+        if self.wide:
+            return LONGEST_RESULT
+        sums = [n for level in self.levels() for n in level]
+        if len(sums) != 1 or sums[0].primitive is not REDUCE_SUM:
+            return LONGEST_ROW
+        producer = {v: n for n in self.nodes for v in n.outputs}
+        elements = [
+            n for n in cone(producer, sums[0].inputs)
+            if n.outputs[0].aval.shape == self.group.space
+        ]  # fmt: skip
+        return LONGEST_SUM if sum(map(cost.element_cost, elements)) <= 1 else LONGEST_ROW
+
+    def row_axes(self) -> tuple[list[int], list[int]]:
+        """Axes of the rows, and axes along them."""
+        if self.group.reduced is not None:
+            return self.axes()
+        space = self.group.space
+        along = {
+            tuple(n.primitive.axes(n.params)) for n in self.small if n.inputs[0].aval.shape == space
+        }
+        if not self.small or len(along) > 1:
+            return [], []
+        inner = {*next(iter(along), ())}
+        long_axes = [a for a, n in enumerate(space) if n != 1]
+        return [a for a in long_axes if a not in inner], [a for a in long_axes if a in inner]
+
+    def nest_over(self, outer: list[int], rows: list[int], axes: list[int]) -> LoopNest | None:
+        b = Builder()
+        space, width = self.group.space, self.width
+        shortest = SHORTEST_RESULT if self.wide and axes else SHORTEST_ROW
+        lowering = RowTileLowering(b, self.nodes, width, shortest)
+        length, count = prod(space[a] for a in rows), prod(space[a] for a in outer)
+        extents = [space[a] for a in axes]
+        blocks, chunks = ceil(length / width), ceil(count / OUTER)
+        g = b.var("g", "i64", 0, max(0, blocks * chunks - 1))
+        with b.block() as body:
+            block = b.rem(g, b.index(blocks))
+            first, end = b.index(0), b.index(1)
+            if count > 1:
+                first = b.mul(b.div(g, b.index(blocks)), b.index(OUTER))
+                end = b.limited(b.add(first, b.index(OUTER)), b.index(count))
+            start = lowering.start = b.mul(block, b.index(width))
+            stop = b.limited(b.add(start, b.index(width)), b.index(length))
+            present = b.sub(stop, start)
+            with b.block() as each, b.for_("n", first, end) as n:
+                lowering.outer = n if count > 1 else None
+                with b.block() as main, b.for_("i", start, stop, width) as v, lowering.scope():
+                    lowering.v = v
+                    row = (
+                        *lowering.unravel(n, tuple(space[a] for a in outer)),
+                        *lowering.unravel(v, tuple(space[a] for a in rows)),
+                    )
+                    self.compute(lowering, row, [*outer, *rows], axes, extents)
+                lowering.copies_in(present, repeated=True)
+                for statement in main:
+                    b.append(statement)
+                lowering.copies_out(present)
+            lowering.copies_in(present, repeated=False)
+            for statement in each:
+                b.append(statement)
+        if not lowering.read and not lowering.written:
+            return None
+        b.append(For(g, b.grid_begin(), b.grid_end(), tuple(body)))
+        elements = prod(extents) * width * min(count, OUTER)
+        return self.nest(lowering, "row_tiles", blocks * chunks, 1, elements)
+
+    def compute(
+        self, lowering: Lowering, row: Index, kept: list[int], axes: list[int],
+        extents: list[int],
+    ) -> None:  # fmt: skip
+        """All results of the rows of one vector."""
+        b, space = lowering.b, self.group.space
+
+        def index(d: Sequence[Any]) -> Index:
+            places = dict(zip(kept, row, strict=True))
+            return self.combine_index(lowering, places, axes, tuple(d))
+
+        for level in self.levels():
+            saved = [(v, out) for v, out, loop in self.saved if level[0] in loop]
+            parts = accumulate(lowering, level, extents, index, 1, saved=saved)
+            lowering.saved.update(saved)
+            for node, values in zip(level, parts, strict=True):
+                out = node.outputs[0]
+                result = node.primitive.finish(b, values, out.aval, **node.params)
+                lowering.define(out, with_ones(b, out.aval.shape, row), result)
+        for node in self.small:
+            out = node.outputs[0]
+            if out.aval.size == prod(space[a] for a in kept):
+                lowering.value(out, with_ones(b, out.aval.shape, row))
+        if self.group.reduced is not None:
+            self.store_rows(lowering, row)
+        if self.wide:
+            with nested(b, extents, 1) as d, lowering.scope():
+                self.store_wide(lowering, self.wide, index(d))
+
+    def row_inputs(self, lowering: Lowering, kernel: Kernel, grid: int) -> frozenset[Var]:
+        return frozenset()  # a step reads several rows

@@ -1,0 +1,129 @@
+"""Short rows through tiles: values at every size, dtype and layout, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from watching import watch
+
+import jato
+import jato.nn
+import jato.numpy as jnp
+
+RNG = np.random.default_rng(0)
+ROWS = (63, 64, 65, 79, 80, 81, 130)
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+PROGRAMS = {
+    "softmax": (lambda x: jato.nn.softmax(x, -1), softmax),
+    "argmax": (lambda x: jnp.argmax(x, -1), lambda x: x.argmax(-1)),
+    "argmin": (lambda x: jnp.argmin(x, -1), lambda x: x.argmin(-1)),
+    "variance": (lambda x: x.var(-1), lambda x: x.var(-1)),
+    "extent": (lambda x: (x.max(-1), x.min(-1)), lambda x: (x.max(-1), x.min(-1))),
+    "sum": (lambda x: (x * 2).sum(-1), lambda x: (x * 2).sum(-1)),
+    "norm": (
+        lambda x: x / jnp.sqrt((x * x).sum(-1, keepdims=True) + 1),
+        lambda x: x / np.sqrt((x * x).sum(-1, keepdims=True) + 1),
+    ),
+    "both": (lambda x: (x - x.mean(-1, keepdims=True), x.max(-1)),
+             lambda x: (x - x.mean(-1, keepdims=True), x.max(-1))),
+    "part": (lambda x: x[..., 1:].max(-1), lambda x: x[..., 1:].max(-1)),
+    "backwards": (lambda x: jnp.argmax(x[..., ::-1], -1), lambda x: x[..., ::-1].argmax(-1)),
+}  # fmt: skip
+
+
+def compare(got, want, rtol=2e-5):
+    for g, w in zip(jato.tree.leaves(got), jato.tree.leaves(want), strict=True):
+        assert g.shape == np.shape(w)
+        np.testing.assert_allclose(np.asarray(g, np.float64), w, rtol, 1e-6)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_lengths_of_rows(name):
+    ours, numpys = PROGRAMS[name]
+    f = jato.jit(ours)
+    for length in (2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 40, 41, 63, 64, 65):
+        x = RNG.normal(size=(81, length)).astype("float32")
+        compare(f(x), numpys(x.astype(np.float64)))
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_numbers_of_rows(rows):
+    for ours, numpys in PROGRAMS.values():
+        x = RNG.normal(size=(rows, 10)).astype("float32")
+        compare(jato.jit(ours)(x), numpys(x.astype(np.float64)))
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int16", "int32", "uint32", "float16", "bool", "complex64"]
+)
+def test_dtypes(dtype):
+    x = RNG.integers(0, 2 if dtype == "bool" else 90, (100, 12)).astype(dtype)
+    f = jato.jit(lambda x: (x.sum(-1), jnp.any(x, -1), x == x.sum(-1, keepdims=True)))
+    wide = x.astype("complex64" if dtype == "complex64" else "float64")
+    got, some, same = f(x)
+    np.testing.assert_allclose(np.asarray(got, wide.dtype), wide.sum(-1), 2e-3)
+    np.testing.assert_array_equal(some, x.any(-1))
+    assert same.shape == x.shape
+
+
+def test_64_bits():
+    with jato.enable_x64(True):
+        for dtype in ("float64", "int64", "uint64"):
+            x = RNG.integers(0, 1 << 40, (100, 12)).astype(dtype)
+            f = jato.jit(lambda x: (x.max(-1), jnp.argmax(x, -1), x - x.min(-1, keepdims=True)))
+            most, where, above = f(x)
+            np.testing.assert_array_equal(most, x.max(-1))
+            np.testing.assert_array_equal(where, x.argmax(-1))
+            np.testing.assert_array_equal(above, x - x.min(-1, keepdims=True))
+
+
+def test_several_axes():
+    x = RNG.normal(size=(9, 11, 4, 3)).astype("float32")
+    compare(jato.jit(lambda x: x.max((2, 3)))(x), x.max((2, 3)))
+    compare(jato.jit(lambda x: x.max((1, 3)))(x), x.max((1, 3)))
+    compare(jato.jit(lambda x: jato.nn.softmax(x, -1))(x), softmax(x))
+    y = RNG.normal(size=(100, 3)).astype("float32")
+    compare(jato.jit(lambda x, y: (x * y.reshape(10, 10, 3)).max(-1))(x[0, :1, :1], y),
+            (x[0, :1, :1] * y.reshape(10, 10, 3)).max(-1))  # fmt: skip
+
+
+def test_special_values():
+    x = RNG.normal(size=(128, 10)).astype("float32")
+    x[3, 4] = np.nan
+    x[5, :] = -np.inf
+    x[7, 2], x[7, 8] = np.inf, np.inf
+    x[9, :] = 0.0
+    x[9, 3] = -0.0
+    np.testing.assert_array_equal(jato.jit(lambda x: jnp.argmax(x, -1))(x), x.argmax(-1))
+    np.testing.assert_array_equal(jato.jit(lambda x: x.max(-1))(x), x.max(-1))
+
+
+@pytest.mark.parametrize(
+    "points, centres, length", [(100, 16, 8), (70, 33, 5), (64, 64, 8), (3, 17, 7)]
+)
+def test_distances_between_all_pairs(points, centres, length):
+    x = RNG.normal(size=(points, length)).astype("float32")
+    c = RNG.normal(size=(centres, length)).astype("float32")
+    want = ((x[:, None] - c[None]) ** 2).sum(-1)
+    compare(jato.jit(lambda x, c: ((x[:, None] - c[None]) ** 2).sum(-1))(x, c), want)
+    nearest = jato.jit(lambda x, c: ((x[:, None] - c[None]) ** 2).sum(-1).argmin(1))
+    compare(nearest(x, c), want.argmin(1))
+
+
+def test_one_kernel():
+    x = RNG.normal(size=(100, 10)).astype("float32")
+    assert len(watch(lambda x: jato.nn.softmax(x, -1), x).kernels) == 1
+
+
+def test_gradients():
+    x = RNG.normal(size=(80, 10)).astype("float32")
+    loss = lambda x: (jato.nn.log_softmax(x, -1)[:, 3] * jnp.arange(80)).sum()
+    p = softmax(x.astype(np.float64))
+    want = (np.eye(10)[3] - p) * np.arange(80)[:, None]
+    np.testing.assert_allclose(jato.jit(jato.grad(loss))(x), want, 1e-4, 1e-4)
