@@ -49,7 +49,9 @@ def systems():
             dl, du = (values(rng, dtype, (*lead, n), -1, 1) for _ in range(2))
             d = values(rng, dtype, (*lead, n), 3, 5)
             b = values(rng, dtype, (*lead, n, 2))
-            found["tridiagonal_solve"].append(Sample((dl, d, du, b), ulps=1e3, batch=False))
+            for perturb in (False, True):
+                row = Sample((dl, d, du, b), {"perturb": perturb}, ulps=1e3, batch=False)
+                found["tridiagonal_solve"].append(row)
     pivots = np.array([[2, 2, 3], [0, 1, 2]], np.int32)
     found["lu_pivots_to_permutation"] = [Sample((pivots,), {"size": 5}, batch=False)]
     return found
@@ -58,15 +60,15 @@ def systems():
 def spectra():
     rng = rng_for("spectra")
     found = {n: [] for n in ("qr", "svd", "eigh", "eig", "schur", "hessenberg", "geqrf", "pivoted_qr")}
+    found |= {"tridiagonal": [], "ormqr": []}
     for dtype in DTYPES:
         for shape in ((3, 3), (2, 3, 2), (2, 4), (1, 1)):
             a = regular(rng, dtype, shape)
             real = dtype.startswith("float")
             for full in (False, True):
-                smooth = not (full and shape[-2] > shape[-1])
                 params = {"full_matrices": full}
-                found["qr"].append(Sample((a,), params, smooth=smooth, ulps=1e3, batch=False))
-                found["pivoted_qr"].append(Sample((a,), params, smooth=False, ulps=1e3, batch=False))
+                for name in ("qr", "pivoted_qr"):
+                    found[name].append(Sample((a,), params, ulps=1e3, batch=False))
                 # phases of complex singular vectors are free: their derivative is tested apart
                 smooth = real and not (full and shape[-2] != shape[-1])
                 params = params | {"compute_uv": True}
@@ -79,13 +81,21 @@ def spectra():
             a = regular(rng, dtype, (*lead, n, n))
             found["eigh"].append(Sample((a,), smooth=real, ulps=1e3, batch=False))
             for left, right in ((False, False), (False, True), (True, True)):
-                params = {"left": left, "right": right, "any_scale": False}
+                params = {"left": left, "right": right, "vector_derivatives": False}
                 smooth = not (left or right)
                 found["eig"].append(Sample((a,), params, smooth=smooth, ulps=1e3, batch=False))
             for vectors in (False, True):
                 params = {"vectors": vectors}
                 found["schur"].append(Sample((a,), params, smooth=False, ulps=1e3, batch=False))
             found["hessenberg"].append(Sample((a,), smooth=False, ulps=1e3, batch=False))
+            params = {"lower": n != 2}
+            found["tridiagonal"].append(Sample((a,), params, smooth=False, ulps=1e3, batch=False))
+        for left, transpose in ((True, False), (True, True), (False, False), (False, True)):
+            a, c = regular(rng, dtype, (2, 4, 3)), values(rng, dtype, (2, 4, 4))
+            params = {"left": left, "transpose": transpose}
+            taus = values(rng, dtype, (2, 3))
+            row = Sample((a, taus, c), params, smooth=False, ulps=1e3, batch=False)
+            found["ormqr"].append(row)
     return found
 
 

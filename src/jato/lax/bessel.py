@@ -62,7 +62,7 @@ _I1_LARGE = (
 )  # fmt: skip
 
 
-def _chebyshev(t: Any, coefficients: Sequence[float]) -> Any:
+def chebyshev(t: Any, coefficients: Sequence[float]) -> Any:
     """sum of c[k] T_k(t), by Clenshaw's recurrence; terms below the dtype's precision are dropped."""
     small = 1e-10 if type_of(t).dtype == np.float32 else 0.0
     kept = [c for c in coefficients if abs(c) > small]
@@ -77,8 +77,8 @@ def _pieces(x: Any, small: Sequence[float], large: Sequence[float], odd: bool) -
     size = ops.abs(x)
     near = ops.min(size, 8.0)
     far = ops.max(size, 8.0)
-    below = _chebyshev(near * 0.25 - 1.0, small)
-    above = _chebyshev(16.0 / far - 1.0, large) / ops.sqrt(far)
+    below = chebyshev(near * 0.25 - 1.0, small)
+    above = chebyshev(16.0 / far - 1.0, large) / ops.sqrt(far)
     if odd:
         below, above = below * x, ops.sign(x) * above
     return ops.select(size <= 8.0, below, above)

@@ -58,6 +58,16 @@ from jato.ops.pooling import (
     REDUCE_WINDOW_MIN as reduce_window_min_p,
     REDUCE_WINDOW_SUM as reduce_window_sum_p,
 )
+from jato.ops.fft import (
+    FFT_PRIMITIVE as fft_p,
+)
+from jato.ops.linalg import (
+    CHOLESKY as cholesky_p,
+    LU_FACTOR as lu_p,
+    PIVOTS_TO_PERMUTATION as lu_pivots_to_permutation_p,
+    TRIANGULAR_SOLVE as triangular_solve_p,
+    TRIDIAGONAL_SOLVE as tridiagonal_solve_p,
+)
 from jato.ops.power import (
     POW as pow_p,
 )
@@ -95,6 +105,7 @@ from jato.ops.selection import (
 )
 from jato.ops.selection import AND as and_p, NOT as not_p, OR as or_p, XOR as xor_p
 from jato.ops.shapes import (
+    BARRIER as optimization_barrier_p,
     BROADCAST_IN_DIM as broadcast_in_dim_p,
     IOTA as iota_p,
     REDUCE_SUM as reduce_sum_p,
@@ -118,6 +129,17 @@ from jato.ops.special import (
     ERFC as erfc_p,
     ERF_INV as erf_inv_p,
     LGAMMA as lgamma_p,
+)
+from jato.ops.spectral import (
+    EIG as eig_p,
+    EIGH as eigh_p,
+    HESSENBERG as hessenberg_p,
+    HOUSEHOLDER_PRODUCT as householder_product_p,
+    ORMQR as ormqr_p,
+    QR_FACTOR as qr_p,
+    SCHUR as schur_p,
+    SVD_FACTOR as svd_p,
+    TRIDIAGONAL as tridiagonal_p,
 )
 from jato.ops.transcendental import (
     ACOS as acos_p,

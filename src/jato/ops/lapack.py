@@ -230,10 +230,17 @@ def householder_product(a: np.ndarray, taus: np.ndarray) -> np.ndarray:
     return out
 
 
-def tridiagonal_solve(dl: np.ndarray, d: np.ndarray, du: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """X of T X = B; dl[0] and du[-1] are not used."""
+def tridiagonal_solve(
+    dl: np.ndarray, d: np.ndarray, du: np.ndarray, b: np.ndarray, perturb: bool
+) -> np.ndarray:
+    """X of T X = B; dl[0] and du[-1] are not used.  perturb: see `_perturbed_solve`."""
     gtsv = _routine(lapack, "gtsv", b.dtype)
     out = np.empty(b.shape, b.dtype)
+    if perturb:
+        if b.size:
+            for i in _indices(b):
+                out[i] = _perturbed_solve(dl[i], d[i], du[i], b[i])
+        return out
     if d.shape[-1] == 1:
         with np.errstate(all="ignore"):
             return b / d[..., None]
@@ -242,6 +249,61 @@ def tridiagonal_solve(dl: np.ndarray, d: np.ndarray, du: np.ndarray, b: np.ndarr
             _, _, _, out[i], info = gtsv(dl[i][1:], d[i], du[i][:-1], b[i])
             if info > 0:
                 out[i] = np.nan
+    return out
+
+
+def _perturbed_solve(
+    dl: np.ndarray, d: np.ndarray, du: np.ndarray, b: np.ndarray
+) -> np.ndarray:
+    """X of T X = B by elimination, each pivot at least eps times the largest element of U."""
+    n = d.shape[0]
+    size = max(n, 3)  # the routines want three rows
+    dl, d, du = (np.concatenate([x, np.full(size - n, fill, x.dtype)])
+                 for x, fill in ((dl, 0), (d, 1), (du, 0)))  # fmt: skip
+    if n < size:
+        dl[n:], du[n - 1 :] = 0, 0
+    gttrf, gttrs = (_routine(lapack, name, b.dtype) for name in ("gttrf", "gttrs"))
+    dl, d, du, du2, pivots, _ = gttrf(dl[1:], d, du[:-1])
+    largest = max(np.abs(x[: max(n - i, 0)]).max(initial=0) for i, x in enumerate((d, du, du2)))
+    least = np.finfo(b.dtype).eps * largest
+    with np.errstate(all="ignore"):
+        phase = np.where(d == 0, 1, d / np.abs(d))
+    d = np.where(np.abs(d) < least, least * phase, d).astype(b.dtype)
+    rows = np.concatenate([b, np.zeros((size - n, b.shape[1]), b.dtype)])
+    return gttrs(dl, d, du, du2, pivots, rows)[0][:n]
+
+
+def tridiagonal(a: np.ndarray, lower: bool) -> list[np.ndarray]:
+    """[T with the reflectors beside it, its diagonal, its other band, factors of the reflectors]."""
+    routine = _routine(lapack, "hetrd" if a.dtype.kind == "c" else "sytrd", a.dtype)
+    lead, n = a.shape[:-2], a.shape[-1]
+    real = _real(a.dtype)
+    out, d = np.array(a), np.empty((*lead, n), real)
+    e = np.empty((*lead, max(n - 1, 0)), real)
+    taus = np.empty(e.shape, a.dtype)
+    if a.size:
+        for i in _indices(a):
+            if n == 1:
+                d[i] = a[i][0].real
+            else:
+                out[i], d[i], e[i], taus[i], _ = routine(a[i], lower=lower)
+    return [out, d, e, taus]
+
+
+def ormqr(
+    a: np.ndarray, taus: np.ndarray, c: np.ndarray, left: bool, transpose: bool
+) -> np.ndarray:
+    """op(Q) C or C op(Q), Q the product of the reflectors in the columns of a."""
+    kind = "c" if a.dtype.kind == "c" else "r"
+    routine = _routine(lapack, "unmqr" if kind == "c" else "ormqr", a.dtype)
+    out = np.array(c)
+    k = taus.shape[-1]
+    if c.size and k:
+        flag = ("C" if kind == "c" else "T") if transpose else "N"
+        side = "L" if left else "R"
+        for i in _indices(c):
+            _, work, _ = routine(side, flag, a[i][:, :k], taus[i], c[i], -1)
+            out[i], _, _ = routine(side, flag, a[i][:, :k], taus[i], c[i], int(work[0].real))
     return out
 
 

@@ -93,7 +93,7 @@ class Cholesky(SingleResult):
     """The lower factor of Hermitian positive definite matrices; reads the lower triangle."""
 
     def result_type(self, a: Any) -> Any:
-        self.check_matrices("a", a, square=True)
+        self.check_matrices("x", a, square=True)
         return array_type(a.shape, a.dtype)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
@@ -119,7 +119,7 @@ class LU(MatrixPrimitive):
     """[L below and U on and above the diagonal, row exchanges, permutation of rows] of [m, n]."""
 
     def result_type(self, a: Any) -> Any:
-        self.check_matrices("a", a)
+        self.check_matrices("x", a)
         *lead, m, n = a.shape
         return [
             array_type(a.shape, a.dtype),
@@ -296,9 +296,11 @@ class TriangularSolve(SingleResult):
 
 
 class TridiagonalSolve(SingleResult):
-    """dl, d, du [..., n] and B [..., n, k] -> X of T X = B; dl[0] and du[n-1] are not read."""
+    """dl, d, du [..., n] and B [..., n, k] -> X of T X = B; dl[0] and du[n-1] are not read.
 
-    def result_type(self, dl: Any, d: Any, du: Any, b: Any) -> Any:
+    perturb: pivots that are almost 0 are moved away from it."""
+
+    def result_type(self, dl: Any, d: Any, du: Any, b: Any, *, perturb: bool) -> Any:
         self.check_matrices("b", b)
         if not (dl.shape == d.shape == du.shape == b.shape[:-1]):
             self.fail(
@@ -309,21 +311,24 @@ class TridiagonalSolve(SingleResult):
             self.fail(f"expected operands of one dtype, got {dl}, {d}, {du} and {b}.")
         return array_type(b.shape, b.dtype)
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, perturb: bool) -> Any:
         dl, d, du, _ = primals
-        x = self.bind(*primals)
+        x = self.bind(*primals, perturb=perturb)
         if all(map(is_zero_tangent, tangents)):
             return x, Zero(tangent_type(type_of(x)))
         *bands, change = map(instantiate, tangents)
         change = sub(change, _tridiagonal_product(*bands, x))
-        return x, self.bind(dl, d, du, change)
+        return x, self.bind(dl, d, du, change, perturb=perturb)
 
     @transposed
-    def transpose(self, cotangent: Any, dl: Any, d: Any, du: Any, b: Any) -> Sequence[Any]:
-        return [None, None, None, self.bind(_moved(du, 1), d, _moved(dl, -1), cotangent)]
+    def transpose(
+        self, cotangent: Any, dl: Any, d: Any, du: Any, b: Any, *, perturb: bool
+    ) -> Sequence[Any]:
+        solved = self.bind(_moved(du, 1), d, _moved(dl, -1), cotangent, perturb=perturb)
+        return [None, None, None, solved]
 
-    def host(self, *operands: np.ndarray) -> list[np.ndarray]:
-        return [lapack.tridiagonal_solve(*operands)]
+    def host(self, *operands: np.ndarray, perturb: bool) -> list[np.ndarray]:
+        return [lapack.tridiagonal_solve(*operands, perturb)]
 
 
 class PivotsToPermutation(SingleResult):
@@ -414,19 +419,19 @@ def _tridiagonal_product(dl: Any, d: Any, du: Any, x: Any) -> Any:
 # ---- functions
 
 
-def cholesky(a: Any, *, symmetrize_input: bool = True) -> Any:
+def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
     """Lower factors L of Hermitian positive definite matrices: A = L L^H.
 
-    a: [..., n, n], float or complex of 32 or 64 bits a number; symmetrize_input: A is replaced by
+    x: [..., n, n], float or complex of 32 or 64 bits a number; symmetrize_input: A is replaced by
     (A + A^H) / 2, else only the lower triangle is read.
     Returns: [..., n, n]; NaN for matrices that are not positive definite.
-    Raises: ValueError if a does not hold square matrices; TypeError for other dtypes.
+    Raises: ValueError if x does not hold square matrices; TypeError for other dtypes.
 
     >>> cholesky(np.array([[4.0, 2.0], [2.0, 2.0]], np.float32)).tolist()
     [[2.0, 0.0], [1.0, 1.0]]
     """
-    CHOLESKY.type_rule(type_of(a))
-    return CHOLESKY.bind(hermitian_part(a) if symmetrize_input else a)
+    CHOLESKY.type_rule(type_of(x))
+    return CHOLESKY.bind(hermitian_part(x) if symmetrize_input else x)
 
 
 def lu(x: Any) -> tuple[Any, Any, Any]:
@@ -522,14 +527,18 @@ def _vector_of(x: Any, axis: int) -> Any:
     return reshape(x, from_shape[:axis] + from_shape[axis + 1 :])
 
 
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Any:
+def tridiagonal_solve(
+    dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False
+) -> Any:
     """X of T X = B for tridiagonal matrices with the bands dl, d, du.
 
-    dl, d, du: [..., n], of which dl[0] and du[n-1] are not read; b: [..., n, k].
+    dl, d, du: [..., n], of which dl[0] and du[n-1] are not read; b: [..., n, k];
+    perturb_singular: pivots below eps times the largest one are given that size, so that singular
+    matrices have a finite solution too (for inverse iteration).
     Raises: TypeError when shapes or dtypes differ.
 
     >>> one = np.ones(2, np.float32)
     >>> tridiagonal_solve(one, 2 * one, one, 3 * np.ones((2, 1), np.float32)).tolist()
     [[1.0], [1.0]]
     """
-    return TRIDIAGONAL_SOLVE.bind(dl, d, du, b)
+    return TRIDIAGONAL_SOLVE.bind(dl, d, du, b, perturb=bool(perturb_singular))

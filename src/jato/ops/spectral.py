@@ -2,7 +2,8 @@
 
     qr      A = Q R                      eigh   A V = V diag(w), A Hermitian
     svd     A = U diag(s) V^H            eig    A V = V diag(w)
-    schur   A = Q T Q^H                  hessenberg, householder_product: LAPACK's reflectors
+    schur   A = Q T Q^H                  hessenberg, tridiagonal, geqrf, householder_product, ormqr:
+                                         LAPACK's reflectors
 
 Matrices are the last two axes.  Derivatives: M. Giles (2008), as in linalg.py; for complex
 matrices, where factors are fixed up to phases only, those of F. Q. Wan and S. X. Zhang,
@@ -13,6 +14,7 @@ functions which do not depend on the choice of vectors are differentiated right.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,24 +25,37 @@ from jato.base.errors import fail
 from jato.core.types import Zero, array_type, tangent_type, type_of
 from jato.ops import lapack
 from jato.ops.convert import convert_element_type
-from jato.ops.elementwise import add, div, eq, mul, real, select, sub
-from jato.ops.families import is_zero_tangent
+from jato.ops.elementwise import add, conj, div, eq, imag, mul, real, select, sub
+from jato.ops.elementwise import complex as complex_of
+from jato.ops.families import is_zero_tangent, transposed
+from jato.ops.indexing import take_along
 from jato.ops.linalg import LU_FACTOR, LU_SOLVE, TRIANGULAR_SOLVE, MatrixPrimitive, SingleResult
 from jato.ops.matrices import (
     adjoint,
     column_scaled,
+    conjugated,
     diagonal,
     halved,
     hermitian_from_lower,
     hermitian_part,
+    identity_like,
     lower_part,
     matmul,
     on_diagonal_only,
     row_scaled,
 )
 from jato.ops.opaque import zero_tangents
+from jato.ops.reduce import argmax
 from jato.ops.shapes import broadcast_to
-from jato.ops.structural import concatenate, full_like, slice_in_dim, stop_gradient
+from jato.ops.structural import (
+    broadcasted_iota,
+    concatenate,
+    full_like,
+    pad,
+    reduce_sum,
+    slice_in_dim,
+    stop_gradient,
+)
 
 
 def _real_type(x: Any, shape: tuple[int, ...]) -> Any:
@@ -88,21 +103,47 @@ class QR(MatrixPrimitive):
         (change,) = tangents
         if is_zero_tangent(change):
             return outs, zero_tangents(outs)
-        m, n = type_of(primals[0]).shape[-2:]
-        if full_matrices and m > n:
-            self.derivative_missing(
-                "the full factors of tall matrices", "Pass full_matrices=False (mode='reduced')."
-            )
-        q, r = outs
+        return outs, self.tangents(primals[0], *outs, change)
+
+    def tangents(self, a: Any, q: Any, r: Any, change: Any) -> list[Any]:
+        """[dQ, dR] of A = Q R."""
+        m, n = type_of(a).shape[-2:]
+        if m > n and type_of(q).shape[-1] == m:
+            return list(self.full_tangents(q, r, change))
         if m >= n:
-            return outs, list(self.square_tangents(q, r, change))
+            return list(self.square_tangents(q, r, change))
         # A = [A1 A2] with a square A1 = Q R1, and R2 = Q^H A2
         first = slice_in_dim(r, 0, m, axis=-1)
         change_q, change_first = self.square_tangents(q, first, slice_in_dim(change, 0, m, axis=-1))
-        rest = matmul(adjoint(change_q), slice_in_dim(primals[0], m, n, axis=-1))
+        rest = matmul(adjoint(change_q), slice_in_dim(a, m, n, axis=-1))
         rest = add(rest, matmul(adjoint(q), slice_in_dim(change, m, n, axis=-1)))
         rank = type_of(r).ndim
-        return outs, [change_q, concatenate([change_first, rest], rank - 1)]
+        return [change_q, concatenate([change_first, rest], rank - 1)]
+
+    def full_tangents(self, q: Any, r: Any, change: Any) -> tuple[Any, Any]:
+        """(dQ, dR) for a square Q = [Q1 Q2] and tall A = Q1 R1, where LAPACK's reflectors choose Q2.
+
+        They make Q = 1 + M S M^H with M = Q1 - E and E the first columns of 1, since Q E = Q1.  From
+        that, S = (E^H Q1 - 1)^-H, and Q2 = E2 + M Z^H with Z = E2^H Q1 (E^H Q1 - 1)^-1."""
+        *lead, m, n = type_of(r).shape
+        thin = slice_in_dim(q, 0, n, axis=-1)
+        change_thin, change_r = self.square_tangents(thin, slice_in_dim(r, 0, n, axis=-2), change)
+        top, bottom = slice_in_dim(thin, 0, n, axis=-2), slice_in_dim(thin, n, m, axis=-2)
+        shifted = sub(top, identity_like(top))
+        factors, pivots, _ = LU_FACTOR.bind(shifted)
+
+        def solved(x: Any) -> Any:  # (E^H Q1 - 1)^-H x^H
+            return LU_SOLVE.bind(shifted, factors, pivots, adjoint(x), operation=2)
+
+        z = adjoint(solved(bottom))
+        change_top = slice_in_dim(change_thin, 0, n, axis=-2)
+        change_bottom = slice_in_dim(change_thin, n, m, axis=-2)
+        change_z = solved(sub(change_bottom, matmul(z, change_top)))
+        zero = np.zeros((), type_of(r).dtype)[()]
+        below = [*((0, 0, 0) for _ in lead), (0, m - n, 0), (0, 0, 0)]
+        columns = sub(thin, pad(identity_like(top), zero, below))
+        rest = add(matmul(change_thin, adjoint(z)), matmul(columns, change_z))
+        return concatenate([change_thin, rest], len(lead) + 1), pad(change_r, zero, below)
 
     @staticmethod
     def square_tangents(q: Any, r: Any, change: Any) -> tuple[Any, Any]:
@@ -133,12 +174,23 @@ class PivotedQR(MatrixPrimitive):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         outs = self.bind(*primals, **params)
-        if not is_zero_tangent(tangents[0]):
-            self.derivative_missing("qr with pivoting", "Use qr(x) without pivoting.")
-        return outs, zero_tangents(outs)
+        if is_zero_tangent(tangents[0]):
+            return outs, zero_tangents(outs)
+        # the order does not change: QR of the columns in this order
+        q, r, order = outs
+        a, change = (_columns_taken(x, order) for x in (primals[0], tangents[0]))
+        return outs, [*QR_FACTOR.tangents(a, q, r, change), *zero_tangents([order])]
 
     def host(self, a: np.ndarray, *, full_matrices: bool) -> list[np.ndarray]:
         return lapack.qr_pivoted(a, full_matrices)
+
+
+def _columns_taken(x: Any, order: Any) -> Any:
+    """Columns of the matrices x in the order of `order` [..., n]."""
+    shape = type_of(x).shape
+    rank = len(shape)
+    places = broadcast_to(order, shape, (*range(rank - 2), rank - 1))
+    return take_along(x, places, rank - 1)
 
 
 class SVD(MatrixPrimitive):
@@ -241,40 +293,77 @@ class Eigh(MatrixPrimitive):
 class Eig(MatrixPrimitive):
     """[values, left vectors if `left`, right vectors if `right`], complex, in LAPACK's order.
 
-    any_scale: the caller does not depend on the scale of the right vectors.  Only then have they a
-    derivative here, since LAPACK's choice of their phase is not smooth."""
+    vector_derivatives: whether vectors have one.  It is that of LAPACK's choice among their
+    multiples (length 1, the largest component real), which is smooth where eigenvalues differ and
+    one component is the largest."""
 
-    def result_type(self, a: Any, *, left: bool, right: bool, any_scale: bool) -> Any:
-        self.check_matrices("a", a, square=True)
+    def result_type(
+        self, a: Any, *, left: bool, right: bool, vector_derivatives: bool
+    ) -> Any:
+        self.check_matrices("x", a, square=True)
         vectors = _complex_type(a, a.shape)
         return [_complex_type(a, a.shape[:-1])] + [vectors] * (left + right)
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, left: bool, right: bool,
-        any_scale: bool,
+        vector_derivatives: bool,
     ) -> Any:  # fmt: skip
-        if is_zero_tangent(tangents[0]):
-            outs = self.bind(*primals, left=left, right=right, any_scale=any_scale)
+        (change,) = tangents
+        params = {"left": left, "right": True, "vector_derivatives": vector_derivatives}
+        if is_zero_tangent(change):
+            outs = self.bind(*primals, **params | {"right": right})
             return outs, zero_tangents(outs)
-        if left or (right and not any_scale):
+        if (left or right) and not vector_derivatives:
             self.derivative_missing(
                 "eigenvectors of general matrices",
-                "Use eigvals for the eigenvalues alone, or eigh for Hermitian matrices.",
+                "It exists where eigenvalues differ and one component of each vector is the "
+                "largest: ask for it with lax.linalg.eig(x, enable_eigvec_derivs=True). Use eigvals "
+                "for the eigenvalues alone, or eigh for Hermitian matrices.",
             )
-        values, vectors = self.bind(*primals, left=False, right=True, any_scale=True)
-        change = matmul(_as(tangents[0], type_of(vectors).dtype), vectors)
-        factors, pivots, _ = LU_FACTOR.bind(stop_gradient(vectors))
-        inner = LU_SOLVE.bind(vectors, factors, pivots, change, operation=0)
-        outs, moved = [values, vectors], [diagonal(inner)]
-        if not right:
-            return outs[:1], moved
-        gaps = _inverse_or_zero(_differences(values))
-        return outs, [*moved, matmul(vectors, mul(gaps, inner))]
+        # the derivative of the values does not depend on the scale of the vectors
+        outs = self.bind(*primals, **params | {"vector_derivatives": True})
+        values, vectors = outs[0], outs[-1]
+        change = _as(change, type_of(vectors).dtype)
+        inner = _in_basis(vectors, change)
+        moved = [diagonal(inner)]
+        if left:  # they are the right vectors of A^H, whose eigenvalues are conj(values)
+            conjugates, basis = conj(values), outs[1]
+            moved.append(
+                self.vector_tangent(conjugates, basis, _in_basis(basis, adjoint(change)))
+            )
+        if right:
+            return outs, [*moved, self.vector_tangent(values, vectors, inner)]
+        return outs[:-1], moved
+
+    @staticmethod
+    def vector_tangent(values: Any, vectors: Any, inner: Any) -> Any:
+        """dV = V (F * C + diag(s)) with C = V^-1 dA V and F[i, j] = 1 / (w[j] - w[i]).
+
+        s keeps the length of each column and the imaginary part of its largest component."""
+        free = matmul(vectors, mul(_inverse_or_zero(_differences(values)), inner))
+        rank = type_of(vectors).ndim
+        growth = reduce_sum(real(mul(conj(vectors), free)), (rank - 2,))
+        largest = argmax(real(mul(conj(vectors), vectors)), rank - 2)
+        rows = broadcasted_iota("int32", type_of(vectors).shape, rank - 2)
+        columns = (*range(rank - 2), rank - 1)
+        there = eq(rows, broadcast_to(largest, type_of(vectors).shape, columns))
+        zero = full_like(free, 0)
+        turn = div(
+            imag(reduce_sum(select(there, free, zero), (rank - 2,))),
+            real(reduce_sum(select(there, vectors, zero), (rank - 2,))),
+        )
+        return sub(free, column_scaled(vectors, complex_of(growth, turn)))
 
     def host(
-        self, a: np.ndarray, *, left: bool, right: bool, any_scale: bool
+        self, a: np.ndarray, *, left: bool, right: bool, vector_derivatives: bool
     ) -> list[np.ndarray]:
         return lapack.eig(a, left, right)
+
+
+def _in_basis(vectors: Any, change: Any) -> Any:
+    """V^-1 dA V."""
+    factors, pivots, _ = LU_FACTOR.bind(stop_gradient(vectors))
+    return LU_SOLVE.bind(vectors, factors, pivots, matmul(change, vectors), operation=0)
 
 
 class _NotDifferentiable(MatrixPrimitive):
@@ -341,6 +430,67 @@ class HouseholderProduct(SingleResult, _NotDifferentiable):
         return [lapack.householder_product(a, taus)]
 
 
+class Tridiagonal(_NotDifferentiable):
+    """[T with the reflectors beside it, its diagonal, its other band, factors of the reflectors] of
+    Hermitian matrices; reads the lower triangle, or the upper one."""
+
+    def result_type(self, a: Any, *, lower: bool) -> Any:
+        self.check_matrices("a", a, square=True)
+        band = (*a.shape[:-2], max(a.shape[-1] - 1, 0))
+        diagonals = _real_type(a, a.shape[:-1]), _real_type(a, band)
+        return [array_type(a.shape, a.dtype), *diagonals, array_type(band, a.dtype)]
+
+    def host(self, a: np.ndarray, *, lower: bool) -> list[np.ndarray]:
+        return lapack.tridiagonal(a, lower)
+
+
+class MultiplyByReflectors(SingleResult):
+    """a [..., m, n] with reflectors in its columns, taus [..., k], C -> op(Q) C (`left`) or C op(Q).
+
+    op is the adjoint with `transpose`.  Linear in C; a and taus have no derivative."""
+
+    def result_type(self, a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
+        self.check_matrices("a", a)
+        self.check_matrices("c", c)
+        rows, k = c.shape[-2 if left else -1], taus.shape[-1:]
+        lead = a.shape[:-2]
+        if (
+            not taus.shape[:-1] == lead == c.shape[:-2]
+            or rows != a.shape[-2]
+            or k > (min(a.shape[-2:]),)
+            or not a.dtype == taus.dtype == c.dtype
+        ):
+            side = "rows" if left else "columns"
+            self.fail(
+                f"expected c with as many {side} as a has rows, taus with at most as many elements "
+                f"as a has rows and columns, and all of one dtype and batch shape, got {a}, {taus} "
+                f"and {c}.",
+                error=ValueError,
+            )
+        return array_type(c.shape, c.dtype)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        out = self.bind(*primals, **params)
+        if not all(map(is_zero_tangent, tangents[:2])):
+            self.derivative_missing("a product with respect to its reflectors")
+        if is_zero_tangent(tangents[2]):
+            return out, Zero(tangent_type(type_of(out)))
+        return out, self.bind(*primals[:2], tangents[2], **params)
+
+    @transposed
+    def transpose(
+        self, cotangent: Any, a: Any, taus: Any, c: Any, *, left: bool, transpose: bool
+    ) -> Sequence[Any]:
+        # op(Q)^T = conj(op(Q)^H)
+        turned = self.bind(a, taus, conjugated(cotangent), left=left, transpose=not transpose)
+        return [None, None, conjugated(turned)]
+
+    def host(
+        self, a: np.ndarray, taus: np.ndarray, c: np.ndarray, *, left: bool, transpose: bool
+    ) -> list[np.ndarray]:
+        return [lapack.ormqr(a, taus, c, left, transpose)]
+
+
 QR_FACTOR = QR("qr")
 PIVOTED_QR = PivotedQR("pivoted_qr")
 SVD_FACTOR = SVD("svd")
@@ -350,22 +500,65 @@ SCHUR = Schur("schur")
 HESSENBERG = Hessenberg("hessenberg")
 GEQRF = Geqrf("geqrf")
 HOUSEHOLDER_PRODUCT = HouseholderProduct("householder_product")
+TRIDIAGONAL = Tridiagonal("tridiagonal")
+ORMQR = MultiplyByReflectors("ormqr")
 
 
 # ---- functions
 
 
-def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Any, ...]:
+class EigImplementation(enum.Enum):
+    """Libraries for `eig`; here it is LAPACK."""
+
+    CUSOLVER = "cusolver"
+    MAGMA = "magma"
+    LAPACK = "lapack"
+
+
+class EighImplementation(enum.Enum):
+    """Algorithms for `eigh`; here it is QR's family, LAPACK's divide and conquer."""
+
+    QR = "qr"
+    JACOBI = "jacobi"
+    QDWH = "qdwh"
+
+
+class SvdAlgorithm(enum.Enum):
+    """Algorithms for `svd`; here it is LAPACK's divide and conquer."""
+
+    DEFAULT = "default"
+    QR = "QR"
+    JACOBI = "Jacobi"
+    POLAR = "polar"
+    DIVIDE_AND_CONQUER = "divide_and_conquer"
+
+
+def _require(function: str, argument: str, value: Any, available: Sequence[Any]) -> None:
+    """NotImplementedError unless the value is None or one of those available."""
+    if value is not None and value not in available:
+        names = ", ".join(map(str, available))
+        fail(
+            NotImplementedError, function,
+            f"argument '{argument}': expected None or one of {names}, which exist on a CPU, got "
+            f"{value!r}.",
+        )  # fmt: skip
+
+
+def qr(
+    x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
+) -> tuple[Any, ...]:
     """A = Q R, Q with orthonormal columns, R upper triangular: (Q, R).
 
     x: [..., m, n]; full_matrices: Q is square, else it has min(m, n) columns; pivoting: columns
-    are taken in the order of a third result, so that the diagonal of R falls.
+    are taken in the order of a third result, so that the diagonal of R falls; use_magma: the choice
+    of a library for GPUs, not True.
     Raises: ValueError for rank below 2; TypeError for other dtypes.
 
     >>> q, r = qr(np.array([[0.0, 2.0], [1.0, 0.0]], np.float32))
     >>> r.shape
     (2, 2)
     """
+    _require("qr", "use_magma", use_magma, (False,))
     if pivoting:
         return tuple(PIVOTED_QR.bind(x, full_matrices=bool(full_matrices)))
     return tuple(QR_FACTOR.bind(x, full_matrices=bool(full_matrices)))
@@ -378,12 +571,15 @@ def svd(
     """A = U diag(s) V^H: (U, s, V^H), or s alone without `compute_uv`; s falls.
 
     x: [..., m, n]; full_matrices: U and V are square, else they have min(m, n) columns;
-    subset_by_index: (first, end) of the singular values wanted; algorithm: accepted.
+    subset_by_index: (first, end) of the singular values wanted; algorithm: an `SvdAlgorithm`, of
+    which all but DEFAULT, QR and DIVIDE_AND_CONQUER raise.
     Raises: ValueError for rank below 2; TypeError for other dtypes.
 
     >>> svd(np.array([[0.0, 2.0], [1.0, 0.0]], np.float32), compute_uv=False).tolist()
     [2.0, 1.0]
     """
+    algorithms = SvdAlgorithm.DEFAULT, SvdAlgorithm.QR, SvdAlgorithm.DIVIDE_AND_CONQUER
+    _require("svd", "algorithm", algorithm, algorithms)
     outs = SVD_FACTOR.bind(x, full_matrices=bool(full_matrices), compute_uv=bool(compute_uv))
     k = type_of(outs[0]).shape[-1]
     first, end = _subset("svd", subset_by_index, k)
@@ -417,13 +613,15 @@ def eigh(
     """Eigenvectors (columns) and rising eigenvalues of Hermitian matrices: (v, w).
 
     x: [..., n, n]; symmetrize_input: A is replaced by (A + A^H) / 2, else one triangle is read,
-    the lower one if `lower`; subset_by_index: (first, end) of the eigenvalues wanted.
+    the lower one if `lower`; subset_by_index: (first, end) of the eigenvalues wanted;
+    sort_eigenvalues: they rise also without it; implementation: an `EighImplementation`, QR or None.
     Raises: ValueError if x does not hold square matrices; TypeError for other dtypes.
 
     >>> v, w = eigh(np.array([[2.0, 0.0], [0.0, 1.0]], np.float32))
     >>> w.tolist()
     [1.0, 2.0]
     """
+    _require("eigh", "implementation", implementation, (EighImplementation.QR,))
     EIGH.type_rule(type_of(x))
     if symmetrize_input:
         x = hermitian_part(x)
@@ -440,17 +638,27 @@ def eigh(
 
 def eig(
     x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True,
-    implementation: Any = None, use_magma: Any = None,
+    enable_eigvec_derivs: bool = False, implementation: Any = None, use_magma: Any = None,
 ) -> list[Any]:  # fmt: skip
     """Eigenvalues of general matrices and, if wanted, left and right eigenvectors, complex.
+
+    x: [..., n, n].  The results [w, vl, vr] satisfy x vr = vr diag(w), x^H vl = vl diag(conj(w)); a
+    vector has length 1 and its largest component is real.  enable_eigvec_derivs: the vectors have
+    derivatives, which are right where eigenvalues differ and no two components are the largest;
+    without it differentiating them raises NotImplementedError.  implementation:
+    `EigImplementation.LAPACK` or None.
+    Raises: ValueError if x does not hold square matrices; TypeError for other dtypes.
 
     >>> [w] = eig(np.array([[2.0]], np.float32), compute_left_eigenvectors=False,
     ...           compute_right_eigenvectors=False)
     >>> w.tolist()
     [(2+0j)]
     """
+    _require("eig", "implementation", implementation, (EigImplementation.LAPACK,))
+    _require("eig", "use_magma", use_magma, (False,))
     left, right = bool(compute_left_eigenvectors), bool(compute_right_eigenvectors)
-    return list(EIG.bind(x, left=left, right=right, any_scale=False))
+    derivatives = bool(enable_eigvec_derivs)
+    return list(EIG.bind(x, left=left, right=right, vector_derivatives=derivatives))
 
 
 def schur(
@@ -487,6 +695,37 @@ def householder_product(a: Any, taus: Any) -> Any:
     (2, 2)
     """
     return HOUSEHOLDER_PRODUCT.bind(a, taus)
+
+
+def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
+    """Q^H A Q = T, tridiagonal, for Hermitian matrices, by LAPACK's sytrd or hetrd: (A, d, e, taus).
+
+    a: [..., n, n], of which the lower triangle is read, or the upper one.  Results: T on the
+    diagonal and the first band of that triangle, the reflectors that make Q beyond them; the
+    diagonal d [..., n] and the band e [..., n - 1] of T, real; factors of the reflectors taus
+    [..., n - 1].  Raises: ValueError if a does not hold square matrices; TypeError for other dtypes;
+    NotImplementedError where its derivative is asked for.
+
+    >>> a, d, e, taus = tridiagonal(np.array([[2.0, 1.0], [1.0, 3.0]], np.float32))
+    >>> d.tolist(), np.abs(e).tolist()
+    ([2.0, 3.0], [1.0])
+    """
+    packed, d, e, taus = TRIDIAGONAL.bind(a, lower=bool(lower))
+    return packed, d, e, taus
+
+
+def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+    """Q C, or C Q without `left`, with the Q of reflectors (`geqrf`) and without forming it.
+
+    a: [..., m, n], reflectors below the diagonal; taus: [..., k], their factors; c: matrices
+    [..., rows, columns], with m rows, or columns without `left`; transpose: Q^H (Q^T of real ones)
+    for Q.  Returns: as c.  Raises: ValueError when shapes do not fit; TypeError for other dtypes.
+
+    >>> a, taus = geqrf(np.array([[0.0, 2.0], [1.0, 0.0]], np.float32))
+    >>> np.abs(ormqr(a, taus, np.eye(2, dtype=np.float32))).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    return ORMQR.bind(a, taus, c, left=bool(left), transpose=bool(transpose))
 
 
 def geqrf(a: Any) -> tuple[Any, Any]:
