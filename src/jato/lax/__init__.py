@@ -26,6 +26,8 @@ from jato.ops.structural import (
     stop_gradient as stop_gradient,
     transpose as transpose,
 )
+from jato.ops.accuracy import AccuracyMode as AccuracyMode
+from jato.ops.accuracy import Tolerance as Tolerance
 from jato.ops.elementwise import (
     RoundingMethod as RoundingMethod,
     abs as abs,
@@ -169,6 +171,8 @@ from jato.ops.sort import (
 from jato.control.cond import cond as cond
 from jato.control.cond import switch as switch
 from jato.control.fori_loop import fori_loop as fori_loop
+from jato.control.implicit import custom_linear_solve as custom_linear_solve
+from jato.control.implicit import custom_root as custom_root
 from jato.control.map import associative_scan as associative_scan
 from jato.control.map import map as map
 from jato.control.scan import scan as scan
@@ -195,15 +199,21 @@ from jato.lax.compositions import (
     approx_min_k as approx_min_k,
     broadcast_like as broadcast_like,
     broadcast_to_rank as broadcast_to_rank,
+    composite as composite,
     dtype as dtype,
     empty as empty,
     index_in_dim as index_in_dim,
     one_minus_square as one_minus_square,
+    optimization_barrier as optimization_barrier,
     platform_dependent as platform_dependent,
+    shape_as_value as shape_as_value,
     stack as stack,
+    stage as stage,
     tile as tile,
     unstack as unstack,
 )
+from jato.lax.dot_algorithms import DotAlgorithm as DotAlgorithm
+from jato.lax.dot_algorithms import DotAlgorithmPreset as DotAlgorithmPreset
 from jato.lax.incomplete_beta import betainc as betainc
 from jato.lax.incomplete_gamma import (
     igamma as igamma,
@@ -260,6 +270,7 @@ from jato.lax.primitives import (
     exp2_p as exp2_p,
     exp_p as exp_p,
     expm1_p as expm1_p,
+    fft_p as fft_p,
     floor_p as floor_p,
     gather_p as gather_p,
     ge_p as ge_p,
@@ -283,6 +294,7 @@ from jato.lax.primitives import (
     neg_p as neg_p,
     nextafter_p as nextafter_p,
     not_p as not_p,
+    optimization_barrier_p as optimization_barrier_p,
     or_p as or_p,
     pad_p as pad_p,
     pmax_p as pmax_p,
@@ -334,5 +346,26 @@ from jato.lax.primitives import (
     transpose_p as transpose_p,
     while_p as while_p,
     xor_p as xor_p,
+)
+from jato.lax.argument_types import (
+    ConvGeneralDilatedDimensionNumbers as ConvGeneralDilatedDimensionNumbers,
+    DotDimensionNumbers as DotDimensionNumbers,
+    PrecisionLike as PrecisionLike,
+)
+from jato.lax.ragged import (
+    RaggedDotDimensionNumbers as RaggedDotDimensionNumbers,
+    ragged_dot as ragged_dot,
+    ragged_dot_general as ragged_dot_general,
+)
+from jato.lax.random_bits import RandomAlgorithm as RandomAlgorithm
+from jato.lax.random_bits import rng_bit_generator as rng_bit_generator
+from jato.lax.scaled_products import scaled_dot as scaled_dot
+from jato.lax.scatter_apply import scatter_apply as scatter_apply
+from jato.lax.window_shapes import (
+    conv_general_permutations as conv_general_permutations,
+    conv_general_shape_tuple as conv_general_shape_tuple,
+    conv_shape_tuple as conv_shape_tuple,
+    conv_transpose_shape_tuple as conv_transpose_shape_tuple,
+    reduce_window_shape_tuple as reduce_window_shape_tuple,
 )
 from jato.lax import linalg as linalg

@@ -1,17 +1,23 @@
-"""Small compositions of jato.lax: ranks, static indices, tiles, stacks, the k largest."""
+"""Small compositions of jato.lax: ranks, static indices, tiles, stacks, the k largest, barriers."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from jato.base.errors import check, require_unsharded
+from jato.base.pytree import tree_map
 from jato.core.types import type_of
 from jato.ops.elementwise import neg
+from jato.ops.shapes import BARRIER
 from jato.ops.sort import top_k
 from jato.ops.structural import (
     broadcast_in_dim,
     canonical_axis,
+    canonical_shape,
     concatenate,
     expand_dims,
     full,
@@ -148,6 +154,61 @@ def one_minus_square(x: Any) -> Any:
     """
     from_one = 1 - x
     return from_one * (1 + x)
+
+
+def optimization_barrier(operand: Any, /) -> Any:
+    """The same values, from which the compiler cannot tell that they are the same.
+
+    operand: a pytree.  What is computed from the result is not merged with equal work on the
+    operand, which costs no copy.  Differentiable; tangents pass a barrier of their own.
+
+    >>> optimization_barrier({"a": 1.0})
+    {'a': Array(1., dtype=float32, weak_type=True)}
+    """
+    return tree_map(BARRIER.bind, operand)
+
+
+def stage(x: Any, /) -> Any:
+    """A number or NumPy array as a value of the function that is being traced, or as an array.
+
+    >>> stage(1.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    return BARRIER.bind(x)
+
+
+def shape_as_value(shape: Sequence[int]) -> Any:
+    """A shape as a vector of int32.
+
+    >>> shape_as_value((2, 3))
+    Array([2, 3], dtype=int32)
+    """
+    return stage(np.array(canonical_shape("shape_as_value", "shape", shape), np.int32))
+
+
+def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
+    """A function that calls `decomposition`, under a name by which a compiler might know it.
+
+    This compiler knows none, so name and version say something to readers only.  Positional
+    arguments are arrays, keyword arguments static settings.
+    Raises: TypeError if decomposition is no function, or name or version of another type.
+
+    >>> doubled = composite(lambda x, *, times: x * times, "example.scaled")
+    >>> float(doubled(2.0, times=3))
+    6.0
+    """
+    check(
+        callable(decomposition), TypeError,
+        f"composite: decomposition must be a function, got {decomposition!r}",
+    )  # fmt: skip
+    check(isinstance(name, str), TypeError, f"composite: name must be a string, got {name!r}")
+    check(isinstance(version, int), TypeError, f"composite: version must be an int, got {version!r}")
+
+    @functools.wraps(decomposition, updated=())
+    def call(*args: Any, **settings: Any) -> Any:
+        return decomposition(*args, **settings)
+
+    return call
 
 
 def platform_dependent(
