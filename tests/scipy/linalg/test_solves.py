@@ -112,7 +112,9 @@ def test_lax_linalg():
     close(full, jax.lax.linalg.symmetric_product(
         RIGHT, SQUARE, alpha=2.0, beta=0.5, symmetrize_output=True))  # fmt: skip
     d, b = RNG.standard_normal((3, 6)) + [[0], [4], [0]], RNG.standard_normal((6, 2))
-    close(L.tridiagonal_solve(*d, b), jax.lax.linalg.tridiagonal_solve(*map(jax.numpy.asarray, d), b))
+    close(
+        L.tridiagonal_solve(*d, b), jax.lax.linalg.tridiagonal_solve(*map(jax.numpy.asarray, d), b)
+    )
     pivots = np.array([2, 2, 3], np.int32)
     close(L.lu_pivots_to_permutation(pivots, 5), jax.lax.linalg.lu_pivots_to_permutation(pivots, 5))
     v, values = L.eigh(POSITIVE, subset_by_index=(1, 3))
