@@ -33,6 +33,25 @@ def test_any_rank(shapes: Any, mode: str) -> None:
         np.testing.assert_allclose(getattr(signal, name)(a, b, mode), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("shapes", SHAPES)
+def test_by_transforms(shapes: Any, mode: str) -> None:
+    a, b = _normal(*shapes[0]), _normal(*shapes[1])
+    expected = scipy.signal.fftconvolve(a, b, mode)
+    np.testing.assert_allclose(signal.fftconvolve(a, b, mode), expected, atol=1e-4)
+    for name in ("convolve", "correlate"):
+        for x, y in ((a, b), (a + 1j, 1j * b)):
+            expected = getattr(scipy.signal, name)(x, y, mode)
+            found = getattr(signal, name)(x, y, mode, method="fft")
+            np.testing.assert_allclose(found, expected, atol=1e-4)
+    if a.ndim > 1:
+        b = b[:1]
+        expected = scipy.signal.fftconvolve(a, b, "full", axes=[1])
+        np.testing.assert_allclose(
+            signal.fftconvolve(a, b, axes=[-a.ndim + 1]), expected, atol=1e-4
+        )
+
+
 def test_complex_and_integers() -> None:
     a, b = _normal(6) + 1j * _normal(6), _normal(3) + 1j * _normal(3)
     for name in ("convolve", "correlate"):
@@ -62,7 +81,9 @@ def test_gradient() -> None:
         (lambda: signal.convolve(_normal(3), _normal(2), "half"), ValueError, "'mode'"),
         (lambda: signal.convolve(_normal(3), _normal(2, 2)), ValueError, "as many axes"),
         (lambda: signal.convolve(_normal(3), _normal(0)), ValueError, "empty"),
-        (lambda: signal.convolve(_normal(3), _normal(2), method="fft"), NotImplementedError, "fft"),
+        (lambda: signal.convolve(_normal(3), _normal(2), method="slow"), ValueError, "'method'"),
+        (lambda: signal.fftconvolve(_normal(3), _normal(2), axes=()), ValueError, "'axes' is empty"),
+        (lambda: signal.fftconvolve(_normal(3), _normal(2, 2)), ValueError, "as many axes"),
         (lambda: signal.convolve2d(_normal(3), _normal(2)), ValueError, "two axes"),
         (
             lambda: signal.convolve2d(_normal(3, 3), _normal(2, 2), boundary="wrap"),

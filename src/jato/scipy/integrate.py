@@ -1,0 +1,3 @@
+"""jato.scipy.integrate: the trapezoidal rule, that of jato.numpy."""
+
+from jato.numpy.differences import trapezoid as trapezoid
