@@ -1,6 +1,7 @@
 """jato.tree: the pytree functions under short names, as in jax.tree."""
 
 from jato.base.pytree import (
+    static_field as static,
     tree_all as all,
     tree_broadcast as broadcast,
     tree_flatten as flatten,
@@ -10,6 +11,7 @@ from jato.base.pytree import (
     tree_map as map,
     tree_map_with_path as map_with_path,
     tree_reduce as reduce,
+    tree_reduce_associative as reduce_associative,
     tree_structure as structure,
     tree_transpose as transpose,
     tree_unflatten as unflatten,
@@ -17,5 +19,5 @@ from jato.base.pytree import (
 
 __all__ = [
     "all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map",
-    "map_with_path", "reduce", "structure", "transpose", "unflatten",
+    "map_with_path", "reduce", "reduce_associative", "static", "structure", "transpose", "unflatten",
 ]  # fmt: skip

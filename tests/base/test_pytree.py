@@ -5,9 +5,13 @@ import dataclasses
 import doctest
 import pickle
 
+import jax
 import jax.tree_util as oracle
+import numpy as np
 import pytest
 
+from jato import tree as short_names
+from jato import tree_util
 from jato.base import caches, config, observe, pytree, signatures
 
 Point = collections.namedtuple("Point", ["x", "y"])
@@ -153,3 +157,58 @@ def test_leaf_names():
 
     names = signatures.leaf_names(f, (1, [2, 3], 4), {"scale": {"k": 5}})
     assert names == ["x", "rest[0][0]", "rest[0][1]", "rest[1]", "scale['k']"]
+
+
+def test_leaves_chosen_by_path():
+    tree = {"a": [1, [2, None]], "b": (3, {"c": 4})}
+    deep = lambda path, x: len(path) == 2
+    for module in (tree_util, jax.tree_util):
+        pairs = module.tree_leaves_with_path(tree, is_leaf=deep, is_leaf_takes_path=True)
+        assert [x for _, x in pairs] == [1, [2, None], 3, {"c": 4}]
+        mapped = module.tree_map_with_path(
+            lambda path, x: len(path), tree, is_leaf=deep, is_leaf_takes_path=True
+        )
+        assert mapped == {"a": [2, 2], "b": (2, 2)}
+    seen = []
+    tree_util.tree_flatten_with_path(tree, is_leaf=lambda x: seen.append(x))
+    assert len(seen) == 10  # each node once
+
+
+def test_one_level():
+    Pair = collections.namedtuple("Pair", "x y")
+    trees = [{"b": 1, "a": (2,)}, (1, [2]), None, Pair(1, 2), collections.OrderedDict(b=1, a=2)]
+    for tree in trees:
+        mine, peer = tree_util.flatten_one_level(tree), jax.tree_util.flatten_one_level(tree)
+        assert list(mine[0]) == list(peer[0]) and mine[1] == peer[1]
+        keys = [str(k) for k, _ in tree_util.flatten_one_level_with_keys(tree)[0]]
+        if type(tree) is Pair:  # jax 0.10.2 names both .x
+            assert keys == [".x", ".y"]
+        else:
+            assert keys == [str(k) for k, _ in jax.tree_util.flatten_one_level_with_keys(tree)[0]]
+    with pytest.raises(ValueError, match="expected a container, got a leaf of type int"):
+        tree_util.flatten_one_level(3)
+    for kind in (dict, int, list, type(None), collections.OrderedDict, np.ndarray, Pair):
+        assert tree_util.is_tree_node(kind) == jax.tree_util.is_tree_node(kind)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 7, 16])
+def test_folding_in_halves(size):
+    leaves = [str(i) for i in range(size)]
+    join = lambda a, b: f"({a}{b})"
+    expected = jax.tree.reduce_associative(join, leaves)
+    assert short_names.reduce_associative(join, leaves) == expected
+    assert short_names.reduce_associative(join, [], identity="none") == "none"
+    with pytest.raises(TypeError, match="the tree has no leaves; give identity"):
+        short_names.reduce_associative(join, [])
+
+
+def test_static_fields():
+    @tree_util.register_dataclass
+    @dataclasses.dataclass
+    class Layer:
+        weight: float
+        name: str = short_names.static(default="dense", metadata={"a": 1})
+
+    leaves, treedef = tree_util.tree_flatten(Layer(1.0))
+    assert leaves == [1.0] and treedef.unflatten([2.0]) == Layer(2.0, "dense")
+    assert dataclasses.fields(Layer)[1].metadata == {"a": 1, "static": True}

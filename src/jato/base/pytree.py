@@ -67,10 +67,11 @@ class FlattenedIndexKey:
         return f"[<flat index {self.key}>]"
 
 
-KeyPath = tuple[Any, ...]
+KeyEntry = Any  # SequenceKey, DictKey, GetAttrKey, FlattenedIndexKey, or a registered type's own
+KeyPath = tuple[KeyEntry, ...]
 
 
-def keystr(path: Iterable[Any], *, simple: bool = False, separator: str = "") -> str:
+def keystr(keys: Iterable[Any], *, simple: bool = False, separator: str = "") -> str:
     """A key path as text.
 
     >>> keystr((DictKey("w"), SequenceKey(0)))
@@ -79,8 +80,8 @@ def keystr(path: Iterable[Any], *, simple: bool = False, separator: str = "") ->
     'w/0'
     """
     if not simple:
-        return separator.join(map(str, path))
-    return separator.join(_simple_key(k) for k in path)
+        return separator.join(map(str, keys))
+    return separator.join(_simple_key(k) for k in keys)
 
 
 def _simple_key(key: Any) -> str:
@@ -157,6 +158,36 @@ def tree_reduce(
     if initializer is dataclasses.MISSING:
         return functools.reduce(function, leaves)
     return functools.reduce(function, leaves, initializer)
+
+
+def tree_reduce_associative(
+    operation: Callable[[Any, Any], Any],
+    tree: Any,
+    *,
+    identity: Any = dataclasses.MISSING,
+    is_leaf: IsLeaf | None = None,
+) -> Any:
+    """Folds the leaves in halves, so that rounding errors grow with the logarithm of their number.
+
+    operation: associative; identity: the result for a tree without leaves, which is a TypeError
+    otherwise.
+
+    >>> tree_reduce_associative(lambda a, b: f"({a}{b})", list("abcde"))
+    '((ab)(c(de)))'
+    """
+    leaves = tree_leaves(tree, is_leaf)
+    if not leaves:
+        if identity is dataclasses.MISSING:
+            raise TypeError("tree_reduce_associative: the tree has no leaves; give identity")
+        return identity
+
+    def reduced(first: int, end: int) -> Any:
+        if end - first == 1:
+            return leaves[first]
+        middle = (first + end) // 2
+        return operation(reduced(first, middle), reduced(middle, end))
+
+    return reduced(0, len(leaves))
 
 
 def tree_all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
@@ -321,6 +352,21 @@ def register_dataclass(
     return nodetype
 
 
+def static_field(**kwargs: Any) -> Any:
+    """A dataclass field that `register_dataclass` takes for static; arguments of `field`.
+
+    >>> @register_dataclass
+    ... @dataclasses.dataclass
+    ... class Layer:
+    ...     weight: float
+    ...     name: str = static_field(default="dense")
+    >>> tree_leaves(Layer(1.0))
+    [1.0]
+    """
+    metadata = {**(kwargs.pop("metadata", None) or {}), "static": True}
+    return dataclasses.field(metadata=metadata, **kwargs)
+
+
 def register_static(cls: _ClassT) -> _ClassT:
     """Class decorator: values are containers without leaves, compared by `==` and hash."""
     register_pytree_node(cls, lambda x: ((), x), lambda x, _: x)
@@ -370,6 +416,44 @@ def _one_level(tree: Any) -> list[tuple[Any, Any]] | None:
     return None
 
 
+def is_tree_node(typ: type) -> bool:
+    """Are values of this type containers, not leaves?
+
+    >>> is_tree_node(dict), is_tree_node(int)
+    (True, False)
+    """
+    known = typ in _children or typ in (tuple, list, dict, defaultdict, OrderedDict, type(None))
+    return known or (issubclass(typ, tuple) and hasattr(typ, "_fields"))
+
+
+def flatten_one_level(tree: Any) -> tuple[Sequence[Any], Any]:
+    """(children of the root, its static data).  ValueError for a leaf.
+
+    >>> flatten_one_level({"b": (1, 2), "a": 3})
+    ([3, (1, 2)], ('a', 'b'))
+    """
+    pairs, data = flatten_one_level_with_keys(tree)
+    return [child for _, child in pairs], data
+
+
+def flatten_one_level_with_keys(tree: Any) -> tuple[Sequence[tuple[Any, Any]], Any]:
+    """([(key, child), ...] of the root, its static data).  ValueError for a leaf.
+
+    >>> flatten_one_level_with_keys((5,))
+    ([(SequenceKey(idx=0), 5)], None)
+    """
+    pairs = _one_level(tree)
+    kind = type(tree)
+    if pairs is None:
+        raise ValueError(f"flatten_one_level: expected a container, got a leaf of type {kind.__name__}")
+    if kind in _children:
+        return pairs, _children[kind](tree)[1]
+    if isinstance(tree, dict):
+        names = tuple(key.key for key, _ in pairs)
+        return pairs, (tree.default_factory, names) if kind is defaultdict else names
+    return pairs, kind if hasattr(kind, "_fields") else None
+
+
 def _sorted_keys(mapping: dict[Any, Any]) -> list[Any]:
     """The order of the native runtime: sorted, or by type name when types are mixed."""
     try:
@@ -389,20 +473,33 @@ def _sorted_keys(mapping: dict[Any, Any]) -> list[Any]:
 
 
 def tree_flatten_with_path(
-    tree: Any, is_leaf: IsLeaf | None = None
+    tree: Any, is_leaf: Callable[..., Any] | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], Any]:
     """([(key path, leaf), ...], treedef).
+
+    is_leaf: of a subtree, or of its key path and it with `is_leaf_takes_path`.
 
     >>> [(keystr(path), leaf) for path, leaf in tree_flatten_with_path({"a": [1, 2]})[0]]
     [("['a'][0]", 1), ("['a'][1]", 2)]
     """
-    leaves, treedef = _native.tree_flatten(tree, is_leaf)
-    paths = [path for path, _ in _walk(tree, is_leaf, ())]
-    return list(zip(paths, leaves, strict=True)), treedef
+    if is_leaf is None:
+        return list(_walk(tree, None, ())), _native.tree_flatten(tree, None)[1]
+    answers: list[bool] = []
+
+    def answered(path: KeyPath, x: Any) -> bool:
+        answers.append(bool(is_leaf(path, x) if is_leaf_takes_path else is_leaf(x)))
+        return answers[-1]
+
+    pairs = list(_walk(tree, answered, ()))
+    # the native walk meets the same nodes in the same order
+    known = iter(answers)
+    return pairs, _native.tree_flatten(tree, lambda _: next(known))[1]
 
 
-def _walk(tree: Any, is_leaf: IsLeaf | None, path: KeyPath) -> Iterable[tuple[KeyPath, Any]]:
-    children = None if is_leaf is not None and is_leaf(tree) else _one_level(tree)
+def _walk(
+    tree: Any, is_leaf: Callable[[KeyPath, Any], Any] | None, path: KeyPath
+) -> Iterable[tuple[KeyPath, Any]]:
+    children = None if is_leaf is not None and is_leaf(path, tree) else _one_level(tree)
     if children is None:
         yield path, tree
         return
@@ -410,16 +507,26 @@ def _walk(tree: Any, is_leaf: IsLeaf | None, path: KeyPath) -> Iterable[tuple[Ke
         yield from _walk(child, is_leaf, (*path, key))
 
 
-def tree_leaves_with_path(tree: Any, is_leaf: IsLeaf | None = None) -> list[tuple[KeyPath, Any]]:
-    """[(key path, leaf), ...]"""
-    return tree_flatten_with_path(tree, is_leaf)[0]
+def tree_leaves_with_path(
+    tree: Any, is_leaf: Callable[..., Any] | None = None, is_leaf_takes_path: bool = False
+) -> list[tuple[KeyPath, Any]]:
+    """[(key path, leaf), ...]; arguments as of `tree_flatten_with_path`."""
+    return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
 def tree_map_with_path(
-    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None
+    f: Callable[..., Any],
+    tree: Any,
+    *rest: Any,
+    is_leaf: Callable[..., Any] | None = None,
+    is_leaf_takes_path: bool = False,
 ) -> Any:
-    """`tree_map` of a function that takes the key path first."""
-    pairs, treedef = tree_flatten_with_path(tree, is_leaf)
+    """`tree_map` of a function that takes the key path first.
+
+    >>> tree_map_with_path(lambda path, x: len(path) * x, {"a": [1, 2]})
+    {'a': [2, 4]}
+    """
+    pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = [[leaf for _, leaf in pairs], *(treedef.flatten_up_to(r) for r in rest)]
     paths = [path for path, _ in pairs]
     return treedef.unflatten([f(*xs) for xs in zip(paths, *columns, strict=True)])
