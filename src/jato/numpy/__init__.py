@@ -17,6 +17,7 @@
     fft              fft, rfft, fftfreq
     histograms       bincount, histogram                    differences     diff, gradient
     sets             unique, isin                           polynomial      polyval, roots
+    fitting          polyfit
     index_tricks     tril_indices, delete, insert           integers        gcd, packbits
     functional       vectorize, ufunc                       information     shape, save, load
     methods          the operators and methods of arrays
@@ -265,6 +266,7 @@ from jato.numpy.nan_reductions import (
 from jato.numpy.padding import (
     pad,
 )
+from jato.numpy.fitting import polyfit
 from jato.numpy.polynomial import (
     poly,
     polyadd,
@@ -779,6 +781,7 @@ __all__ = [
     "polyadd",
     "polyder",
     "polydiv",
+    "polyfit",
     "polyint",
     "polymul",
     "polysub",

@@ -16,7 +16,7 @@ from jato.base.dtypes import is_complex
 from jato.control.cond import cond
 from jato.control.custom_jvp import custom_jvp
 from jato.jit.eager import public
-from jato.numpy.factorizations import matrices, svd
+from jato.numpy.factorizations import eigh, matrices, svd
 from jato.numpy.makers import finfo_of
 from jato.numpy.promote import (
     broadcast,
@@ -40,7 +40,7 @@ from jato.ops.matrices import (
     row_scaled,
     swapped,
 )
-from jato.ops.reduce import reduce_and
+from jato.ops.reduce import reduce_and, reduce_max
 
 
 class SlogdetResult(NamedTuple):
@@ -370,11 +370,12 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> An
     return (structural.reshape(x, (n,)) if vector else x), residuals, rank, s
 
 
-@public(static=("tol",))
-def matrix_rank(M: Any, rtol: Any = None, *, tol: Any = None) -> Any:
+@public(static=("tol", "hermitian"))
+def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
     """The number of singular values above a limit.
 
-    rtol: the limit relative to the largest (default: max(m, n) eps); tol: an older name.
+    rtol: the limit relative to the largest (default: max(m, n) eps); hermitian: the matrices are,
+    so that absolute eigenvalues are taken, which costs less; tol: an older name of rtol.
 
     >>> import jato.numpy as jnp
     >>> jnp.linalg.matrix_rank(jnp.array([[1.0, 1.0], [2.0, 2.0]]))
@@ -385,13 +386,14 @@ def matrix_rank(M: Any, rtol: Any = None, *, tol: Any = None) -> Any:
         nonzero = elementwise.ne(x, _number(x, 0))
         some = asum(cast(nonzero, np.dtype("int32")))
         return cast(elementwise.gt(some, np.int32(0)), np.dtype("int32"))
-    s = svd(x, full_matrices=False, compute_uv=False)
+    s = elementwise.abs(eigh(x)[0]) if hermitian else svd(x, full_matrices=False, compute_uv=False)
     if s.shape[-1] == 0:
         return structural.full(s.shape[:-1], 0, np.dtype("int32"))
     rtol = tol if rtol is None else rtol
     if rtol is None:
         rtol = max(x.shape[-2:]) * _epsilon(s)
     (relative,) = promote_dtypes("matrix_rank", rtol, inexact=True)
-    limit = elementwise.mul(s[..., 0], broadcast(cast(relative, dtype_of(s)), s.shape[:-1]))
+    largest = reduce_max(s, (len(s.shape) - 1,))
+    limit = elementwise.mul(largest, broadcast(cast(relative, dtype_of(s)), s.shape[:-1]))
     above = elementwise.gt(s, structural.broadcast_in_dim(limit, s.shape, tuple(range(len(s.shape) - 1))))
     return asum(cast(above, np.dtype("int32")), -1)
