@@ -32,6 +32,7 @@ from jato.loopir.grammar import (
     If,
     Kernel,
     Loop,
+    Prefetch,
     Reduce,
     Stmt,
     Store,
@@ -157,6 +158,10 @@ class Builder(ExpressionBuilder):
         if value.dtype != buffer.dtype:
             invariant(False, f"store: {value.dtype} into {buffer.name} of {buffer.dtype}")
         self.append(Store(buffer, position, value, mask))
+
+    def prefetch(self, buffer: Buffer, index: Operand) -> None:
+        """Asks for the memory of buffer[index], for a later iteration."""
+        self.append(Prefetch(buffer, self._coerce(index, "i64")))
 
     def tile_copy(
         self, tile: Buffer, array: Buffer, start: Operand, step: Operand, rows: Operand,

@@ -178,7 +178,15 @@ class TileCopy:
         return self.start, self.step, self.rows, self.columns
 
 
-Stmt = Union[For, Reduce, Loop, Store, If, TileCopy]
+@dataclass(frozen=True, eq=False)
+class Prefetch:
+    """Asks for the memory of buffer[index], which a later iteration reads; changes no value."""
+
+    buffer: Buffer
+    index: Expr
+
+
+Stmt = Union[For, Reduce, Loop, Store, If, TileCopy, Prefetch]
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ from jato.loopir.grammar import (
     If,
     Kernel,
     Loop,
+    Prefetch,
     Reduce,
     Stmt,
     Store,
@@ -95,6 +96,10 @@ class _Verifier:
             self.loop(s)
             introduced += s.results
             self.bound.update(s.results)
+        elif isinstance(s, Prefetch):
+            self.where = f"prefetch of {s.buffer.name}"
+            self.check(s.buffer in self.buffers, "not a buffer of this kernel")
+            self.expr(s.index, "i64")
         elif isinstance(s, TileCopy):
             self.where = f"tile copy of {s.array.name}"
             self.tile_copy(s)

@@ -23,7 +23,7 @@ from jato.compiler.llvm.target import Target
 from jato.compiler.llvm.transposes import TransposeEmitter
 from jato.compiler.llvm.values import MathFunctions, Val, any_of
 from jato.compiler.loops import walk
-from jato.loopir.grammar import Buffer, Expr, For, If, Kernel, Loop, Reduce, Stmt, Store, TileCopy
+from jato.loopir.grammar import Buffer, Expr, For, If, Kernel, Loop, Prefetch, Reduce, Stmt, Store, TileCopy
 
 # Uses of one math opcode in a kernel from which it becomes a function of the module.
 CALL_THRESHOLD = 8
@@ -72,6 +72,7 @@ class KernelEmitter(TransposeEmitter):
     def run(self) -> str:
         nodes = list(walk.expressions(self.kernel))
         self.find_pairs([n for n in nodes if n.op == "load"])
+        self.find_scattered(nodes)
         uses = Counter((n.op, n.dtype) for n in nodes if is_math(n))
         self.called = frozenset(key for key, count in uses.items() if count >= CALL_THRESHOLD)
         self.statements(self.kernel.body)
@@ -149,6 +150,8 @@ class KernelEmitter(TransposeEmitter):
                 self._reduce(statement)
             elif isinstance(statement, Loop):
                 self._loop(statement)
+            elif isinstance(statement, Prefetch):
+                self.prefetch(statement)
             elif isinstance(statement, TileCopy):
                 self._tile_copy(statement)
             else:
