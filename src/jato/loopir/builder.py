@@ -169,8 +169,10 @@ class Builder(ExpressionBuilder):
     ) -> None:  # fmt: skip
         """tile[c lanes + r] = array[start + r step + c], r < rows <= lanes, c < columns; `out`:
         the other way round."""
-        numbers = [self._coerce(x, "i64") for x in (start, step, rows, columns)]
-        self.append(TileCopy(tile, array, *numbers, lanes, out))
+        at, distance, height, width = (
+            self._coerce(x, "i64") for x in (start, step, rows, columns)
+        )
+        self.append(TileCopy(tile, array, at, distance, height, width, lanes, out))
 
     # ---- reductions
 

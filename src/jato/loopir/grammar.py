@@ -160,8 +160,8 @@ class TileCopy:
         tile[c lanes + r] = array[start + r step + c]        (out: the other way round)
 
     for 0 <= r < rows <= lanes and 0 <= c < columns.  The tile has room for a multiple of `lanes`
-    columns; what it holds beyond `rows` and `columns` is not defined.  Blocks of `lanes` x `lanes`
-    are transposed in registers.
+    columns; what it holds beyond `rows` and `columns` is not defined.  A routine of the runtime
+    does it (native/core/tile_copy.h).
     """
 
     tile: Buffer

@@ -23,9 +23,7 @@ from jato.compiler.llvm.target import Target, borrowed_machine, ffi, llvm
 MOST_THREADS = 8
 
 
-def generate_all(
-    texts: Sequence[Callable[[], str]], target: Target, threads: int
-) -> list[bytes]:
+def generate_all(texts: Sequence[Callable[[], str]], target: Target, threads: int) -> list[bytes]:
     """Object code of each module, in order.  `texts[i]()` gives the IR of one, and is called in
     this thread, while others generate code."""
     if len(texts) == 1 or threads < 2:

@@ -67,8 +67,10 @@ def build(kernels: Mapping[str, Kernel]) -> tuple[dict[str, CompiledKernel], int
             stored = _from_disk(key)
             found.update((k, v) for k, v in stored.items() if k in kernels)
     missing = [key for key in kernels if key not in found]
-    size = ceil(len(missing) / (2 * _native.num_threads()))
-    size = max(1, min(MODULE_KERNELS, size))
+    threads = _native.num_threads()
+    size = MODULE_KERNELS
+    if threads > 1:  # two modules for each thread, as kernels differ in what they take
+        size = max(1, min(size, ceil(len(missing) / (2 * threads))))
     groups = [missing[i : i + size] for i in range(0, len(missing), size)]
     compiled = compile_modules([[(key, kernels[key]) for key in keys] for keys in groups])
     for keys, module in zip(groups, compiled, strict=True):

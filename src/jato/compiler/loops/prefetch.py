@@ -25,9 +25,7 @@ BYTES_AHEAD = 4096
 MOST = 4  # such reads in one loop body
 
 
-def prefetch_elements(
-    lowering: Lowering, body: Sequence[Stmt], lane: Expr, stop: Any
-) -> None:
+def prefetch_elements(lowering: Lowering, body: Sequence[Stmt], lane: Expr, stop: Any) -> None:
     """Writes prefetches of what the lanes read at places of their own; `body` comes after."""
     b = lowering.b
     ahead = b.add(lane, b.index(ELEMENTS_AHEAD))
@@ -52,9 +50,7 @@ def prefetch_rows(
 
 def _scattered(lowering: Lowering, body: Sequence[Stmt], variable: Expr) -> list[Expr]:
     """Loads from large arrays at places that were loaded from a place with `variable`."""
-    large = {
-        buffer for var, buffer in lowering.buffers.items() if var.aval.nbytes >= CACHED_BYTES
-    }
+    large = {buffer for var, buffer in lowering.buffers.items() if var.aval.nbytes >= CACHED_BYTES}
     found = [
         e for e in loads(body)
         if e.attr in large and any(_mentions(x, variable) for x in _loads_below(e.args[0]))
