@@ -189,12 +189,15 @@ PyObject* routine_names(PyObject*, PyObject*) { return as_list(library_names());
 PyObject* symbol_names(PyObject*, PyObject*) { return as_list(library_symbol_names()); }
 
 PyObject* abi_offsets(PyObject*, PyObject*) {
-  return Py_BuildValue("{snsnsnsnsn}", "buffers", static_cast<Py_ssize_t>(offsetof(KernelArgs, buffers)),
+  return Py_BuildValue("{snsnsnsnsnsn}", "buffers", static_cast<Py_ssize_t>(offsetof(KernelArgs, buffers)),
                        "params", static_cast<Py_ssize_t>(offsetof(KernelArgs, params)), "scratch",
                        static_cast<Py_ssize_t>(offsetof(KernelArgs, scratch)), "cancel",
-                       static_cast<Py_ssize_t>(offsetof(KernelArgs, cancel)), "size",
+                       static_cast<Py_ssize_t>(offsetof(KernelArgs, cancel)), "routines",
+                       static_cast<Py_ssize_t>(offsetof(KernelArgs, routines)), "size",
                        static_cast<Py_ssize_t>(sizeof(KernelArgs)));
 }
+
+PyObject* kernel_routines(PyObject*, PyObject*) { return PyLong_FromVoidPtr(const_cast<TileCopyFn*>(tile_copies())); }
 
 PyMethodDef functions[] = {
     {"num_threads", get_num_threads, METH_NOARGS, "threads that parallel work of this thread uses"},
@@ -222,6 +225,7 @@ PyMethodDef functions[] = {
     {"library_names", routine_names, METH_NOARGS, "names of the library routines"},
     {"library_symbol_names", symbol_names, METH_NOARGS, "names that set_library_symbol knows"},
     {"abi_offsets", abi_offsets, METH_NOARGS, "offsets of the fields of KernelArgs and its size"},
+    {"kernel_routines", kernel_routines, METH_NOARGS, "address of the table that kernels call through"},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -25,7 +25,8 @@ void run_kernel(const LaunchStep& step, void* const* buffers, const volatile int
                 int64_t end) {
   const KernelArgs args{
       buffers, step.params.data(),
-      step.scratch_bytes > 0 ? thread_scratch(static_cast<size_t>(step.scratch_bytes)) : nullptr, cancel};
+      step.scratch_bytes > 0 ? thread_scratch(static_cast<size_t>(step.scratch_bytes)) : nullptr, cancel,
+      tile_copies()};
   step.fn(&args, begin, end);
 }
 

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tile_copy.h"
+
 namespace jato {
 
 struct KernelArgs {
@@ -11,6 +13,7 @@ struct KernelArgs {
   const int64_t* params;           // run-time extents, strides and offsets
   void* scratch;                   // per-call scratch for "local" buffers, 64-byte aligned
   const volatile int32_t* cancel;  // nonzero: long loops may stop early; results are discarded
+  const TileCopyFn* routines;      // what kernels call: tile_copies()
 };
 
 // Runs iterations [begin, end) of the kernel's grid.  Re-entrant; several threads run disjoint

@@ -14,6 +14,7 @@ void test_pool(Runner& runner);
 void test_profile(Runner& runner);
 void test_queue(Runner& runner);
 void test_threadpool(Runner& runner);
+void test_tile_copy(Runner& runner);
 }  // namespace jato::test
 
 int main(int argc, char** argv) {
@@ -28,6 +29,7 @@ int main(int argc, char** argv) {
       {"test_queue", test_queue},           {"test_profile", test_profile},
       {"test_library", test_library},       {"test_executable", test_executable},
       {"test_deadline", test_deadline},     {"test_convolution", test_convolution},
+      {"test_tile_copy", test_tile_copy},
   };
   int failures = 0;
   bool found = false;

@@ -192,4 +192,4 @@ def test_out_of_memory():
 
 
 def test_abi_offsets():
-    assert _native.abi_offsets() == {"buffers": 0, "params": 8, "scratch": 16, "cancel": 24, "size": 32}
+    assert _native.abi_offsets() == {"buffers": 0, "params": 8, "scratch": 16, "cancel": 24, "routines": 32, "size": 40}

@@ -32,6 +32,7 @@ from jato.loopir.grammar import (
     If,
     Kernel,
     Loop,
+    Prefetch,
     Reduce,
     Stmt,
     Store,
@@ -158,14 +159,20 @@ class Builder(ExpressionBuilder):
             invariant(False, f"store: {value.dtype} into {buffer.name} of {buffer.dtype}")
         self.append(Store(buffer, position, value, mask))
 
+    def prefetch(self, buffer: Buffer, index: Operand) -> None:
+        """Asks for the memory of buffer[index], for a later iteration."""
+        self.append(Prefetch(buffer, self._coerce(index, "i64")))
+
     def tile_copy(
         self, tile: Buffer, array: Buffer, start: Operand, step: Operand, rows: Operand,
         columns: Operand, lanes: int, out: bool = False,
     ) -> None:  # fmt: skip
         """tile[c lanes + r] = array[start + r step + c], r < rows <= lanes, c < columns; `out`:
         the other way round."""
-        numbers = [self._coerce(x, "i64") for x in (start, step, rows, columns)]
-        self.append(TileCopy(tile, array, *numbers, lanes, out))
+        at, distance, height, width = (
+            self._coerce(x, "i64") for x in (start, step, rows, columns)
+        )
+        self.append(TileCopy(tile, array, at, distance, height, width, lanes, out))
 
     # ---- reductions
 

@@ -160,8 +160,8 @@ class TileCopy:
         tile[c lanes + r] = array[start + r step + c]        (out: the other way round)
 
     for 0 <= r < rows <= lanes and 0 <= c < columns.  The tile has room for a multiple of `lanes`
-    columns; what it holds beyond `rows` and `columns` is not defined.  Blocks of `lanes` x `lanes`
-    are transposed in registers.
+    columns; what it holds beyond `rows` and `columns` is not defined.  A routine of the runtime
+    does it (native/core/tile_copy.h).
     """
 
     tile: Buffer
@@ -178,7 +178,15 @@ class TileCopy:
         return self.start, self.step, self.rows, self.columns
 
 
-Stmt = Union[For, Reduce, Loop, Store, If, TileCopy]
+@dataclass(frozen=True, eq=False)
+class Prefetch:
+    """Asks for the memory of buffer[index], which a later iteration reads; changes no value."""
+
+    buffer: Buffer
+    index: Expr
+
+
+Stmt = Union[For, Reduce, Loop, Store, If, TileCopy, Prefetch]
 
 
 @dataclass(frozen=True, eq=False)

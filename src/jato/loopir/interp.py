@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from jato.base.errors import invariant
-from jato.loopir.grammar import Buffer, Expr, For, If, Kernel, Reduce, Stmt, Store, TileCopy
+from jato.loopir.grammar import Buffer, Expr, For, If, Kernel, Prefetch, Reduce, Stmt, Store, TileCopy
 from jato.loopir.reference import NUMPY_DTYPES, evaluate
 
 
@@ -79,6 +79,8 @@ class _Machine:
                     self.leave()
             elif isinstance(statement, Reduce):
                 self.reduce(statement)
+            elif isinstance(statement, Prefetch):
+                self.eval(statement.index)
             elif isinstance(statement, TileCopy):
                 self.tile_copy(statement)
             else:

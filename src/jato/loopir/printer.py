@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from jato.loopir.grammar import Buffer, Expr, For, If, Kernel, Loop, Reduce, Stmt, Store, TileCopy
+from jato.loopir.grammar import Buffer, Expr, For, If, Kernel, Loop, Prefetch, Reduce, Stmt, Store, TileCopy
 
 
 def print_kernel(kernel: Kernel) -> str:
@@ -95,6 +95,8 @@ class _Printer:
             self._inner(s.body, (), "")
         elif isinstance(s, Reduce):
             self._reduce(s)
+        elif isinstance(s, Prefetch):
+            self._line(f"prefetch {self.buffers[s.buffer]}[{self._value(s.index)}]")
         elif isinstance(s, TileCopy):
             start, step, rows, columns = map(self._value, s.numbers)
             tile = f"{self.buffers[s.tile]}[c {s.lanes} + r]"

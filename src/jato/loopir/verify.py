@@ -19,6 +19,7 @@ from jato.loopir.grammar import (
     If,
     Kernel,
     Loop,
+    Prefetch,
     Reduce,
     Stmt,
     Store,
@@ -95,6 +96,10 @@ class _Verifier:
             self.loop(s)
             introduced += s.results
             self.bound.update(s.results)
+        elif isinstance(s, Prefetch):
+            self.where = f"prefetch of {s.buffer.name}"
+            self.check(s.buffer in self.buffers, "not a buffer of this kernel")
+            self.expr(s.index, "i64")
         elif isinstance(s, TileCopy):
             self.where = f"tile copy of {s.array.name}"
             self.tile_copy(s)
@@ -144,7 +149,8 @@ class _Verifier:
         self.check(written.space != "in", f"{written.name} is only to be read")
         self.check(s.tile.dtype == s.array.dtype, f"{s.tile.dtype} and {s.array.dtype}")
         self.check(not self.vector, "inside a vector loop")
-        self.check(s.lanes in (1, 2, 4, 8, 16), f"lanes {s.lanes}")
+        size = ITEMSIZE[s.tile.dtype]
+        self.check((size, s.lanes) in ((4, 16), (4, 8), (8, 8)), f"{s.lanes} lanes of {size} bytes")
         self.check(s.tile.size % (s.lanes * s.lanes) == 0, f"{s.tile.name} has no whole blocks")
         for number in s.numbers:
             self.expr(number, "i64")

@@ -85,9 +85,13 @@ def shifted(dims: Sequence[int]) -> tuple[int, ...]:
     return tuple(d + 1 for d in dims)
 
 
-def _start_at(b: Any, read: Any, batch: Sequence[Any], k: int) -> Any:
-    """Loop IR: component k of the start vector at a batch position."""
-    return b.convert(read((*batch, b.index(k))), "i64")
+def _start_at(b: Any, read: Any, batch: Sequence[Any], k: int, last: int) -> tuple[Any, Any]:
+    """Loop IR: component k of the start vector at a batch position, and `last` to compare it with,
+    in the dtype of the comparison: i32 for such indices, of which a vector holds twice as many."""
+    start = read((*batch, b.index(k)))
+    if start.dtype == "i32" and last < 1 << 31:
+        return start, b.const(last, "i32")
+    return b.convert(start, "i64"), b.index(last)
 
 
 def locate(
@@ -103,14 +107,14 @@ def locate(
         at[d] = batch[source]
     inside = None
     for k, d in enumerate(start_dims):
-        start = _start_at(b, read, batch, k)
-        last = b.index(shape[d] - window[d])
+        start, last = _start_at(b, read, batch, k, shape[d] - window[d])
+        zero = b.const(0, start.dtype)
         if mode is FILL:
-            good = b.and_(b.ge(start, b.index(0)), b.le(start, last))
+            good = b.and_(b.ge(start, zero), b.le(start, last))
             inside = good if inside is None else b.and_(inside, good)
         else:
-            start = b.max(b.min(start, last), b.index(0))
-        at[d] = start
+            start = b.max(b.min(start, last), zero)
+        at[d] = b.convert(start, "i64")
     return at, inside
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from jato import _native
 from jato.compiler.llvm.link import CompiledKernel, compile_kernels
 from jato.compiler.llvm.target import Target, host, without_masks
 from jato.loopir import interp
@@ -47,11 +48,12 @@ def call(
     values = (ctypes.c_int64 * max(1, len(params)))(*params)
     scratch = np.zeros(code.scratch_bytes + 64, np.uint8)
     cancel = ctypes.c_int32(0)
-    arguments = (ctypes.c_void_p * 4)(
+    arguments = (ctypes.c_void_p * 5)(
         ctypes.addressof(pointers),
         ctypes.addressof(values),
         (scratch.ctypes.data + 63) & ~63,
         ctypes.addressof(cancel),
+        _native.kernel_routines(),
     )
     _FUNCTION(code.address)(ctypes.addressof(arguments), begin, end)
 

@@ -621,7 +621,9 @@ def test_exact_products_are_not_contracted():
     check(b.kernel("exact"), [x, zeros(100)], end=100)
 
 
-@pytest.mark.parametrize("dtype, lanes", [("f32", 16), ("i32", 16), ("f32", 8), ("f64", 8), ("u64", 8), ("f32", 4), ("i16", 16), ("bool", 8)])
+@pytest.mark.parametrize(
+    "dtype, lanes", [("f32", 16), ("i32", 16), ("f32", 8), ("f64", 8), ("u64", 8)]
+)
 def test_tile_copies(dtype, lanes):
     """Into a tile, and from it into another array, at every number of rows and columns."""
     b = Builder()
@@ -633,6 +635,7 @@ def test_tile_copies(dtype, lanes):
     for rows in range(1, lanes + 1):
         for columns in (1, 2, lanes - 1, lanes, lanes + 1, 47, 48):
             for start, step in ((0, columns), (3, columns + 5)):
-                x_values = (rng.integers(0, 2 if dtype == "bool" else 99, start + (rows - 1) * step + columns)).astype(NUMPY_DTYPES[dtype])
-                values = [start, step, rows, columns]
-                check(kernel, [x_values, zeros(start + rows * columns, dtype)], values, codes=codes)
+                size = start + (rows - 1) * step + columns
+                values = rng.integers(0, 99, size).astype(NUMPY_DTYPES[dtype])
+                made = zeros(start + rows * columns, dtype)
+                check(kernel, [values, made], [start, step, rows, columns], codes=codes)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from kernel_runner import TARGETS, call
 
+from jato.base.errors import InternalError
 from jato.compiler import disk_cache
 from jato.compiler.llvm import abi, elf, link
 from jato.compiler.llvm.target import host
@@ -126,6 +127,7 @@ def test_forked_child_compiles_while_parent_threads_do():
 
 def test_build_uses_the_disk(tmp_path, monkeypatch):
     monkeypatch.setenv("JATO_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(link._native, "num_threads", lambda: 1)  # one module, for "bb" a reference
     kernels = {"aa": scale_kernel(2.0), "bb": scale_kernel(3.0)}
     codes, compiled = link.build(kernels)
     assert compiled == 2 and set(codes) == {"aa", "bb"}
@@ -142,6 +144,38 @@ def test_build_uses_the_disk(tmp_path, monkeypatch):
     codes, compiled = link.build({"bb": kernels["bb"]})
     assert compiled == 1
     np.testing.assert_array_equal(apply(codes["bb"], X), X * np.float32(3))
+
+
+def many_kernels(count):
+    return {f"key {k}": scale_kernel(k + 0.5, f"k{k}") for k in range(count)}
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def test_modules_in_several_threads(threads, monkeypatch):
+    monkeypatch.setenv("JATO_CACHE_DIR", "")
+    monkeypatch.setattr(link._native, "num_threads", lambda: threads)
+    monkeypatch.setattr(link, "MODULE_KERNELS", 3)
+    for count in (1, 2, 7, 20):
+        codes, compiled = link.build(many_kernels(count))
+        assert compiled == count
+        for k in range(count):
+            np.testing.assert_array_equal(apply(codes[f"key {k}"], X), X * np.float32(k + 0.5))
+
+
+def test_an_error_in_one_module_is_the_error_of_all(monkeypatch):
+    monkeypatch.setattr(link._native, "num_threads", lambda: 4)
+    before = threading.active_count()
+    texts = [lambda: "define void @f() { ret void }"] * 3 + [lambda: "nonsense"]
+    for order in (texts, texts[::-1]):
+        with pytest.raises(InternalError, match="refuses"):
+            link.codegen.generate_all(order, link.host(), 4)
+
+    def fails():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        link.codegen.generate_all([*texts[:3], fails], link.host(), 4)
+    assert threading.active_count() == before
 
 
 def test_unknown_formats_are_refused():

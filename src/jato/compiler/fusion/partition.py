@@ -522,13 +522,13 @@ class Partition:
             for i, first in enumerate(siblings):
                 if first not in self.groups:
                     continue
-                reads = _memory_inputs(first)
+                reads = memory_inputs(first)
                 tiny = first.reduced is None and prod(first.space) <= cost.TINY
                 for second in siblings[i + 1 : i + cost.MOST_TINY]:
                     if second not in self.groups:
                         continue
                     few = len(first.outputs) + len(second.outputs) <= cost.MOST_TINY
-                    if not (tiny and few) and not reads & _memory_inputs(second):
+                    if not (tiny and few) and not reads & memory_inputs(second):
                         continue
                     if first.cost + second.cost > cost.KERNEL_COST:
                         continue
@@ -628,6 +628,6 @@ def _squeeze(shape: Shape) -> Shape:
     return tuple(n for n in shape if n != 1)
 
 
-def _memory_inputs(group: Group) -> set[Var]:
+def memory_inputs(group: Group) -> set[Var]:
     made = {v for n in group.nodes for v in n.outputs}
     return {a for n in group.nodes for a in n.inputs if type(a) is Var and a not in made}

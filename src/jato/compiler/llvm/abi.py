@@ -12,9 +12,15 @@ from collections.abc import Sequence
 from jato.loopir.grammar import ITEMSIZE, Buffer
 
 # struct KernelArgs { void* const* buffers; const int64_t* params; void* scratch;
-#                     const volatile int32_t* cancel; }
-OFFSETS = {"buffers": 0, "params": 8, "scratch": 16, "cancel": 24}
-SIZE = 32
+#                     const volatile int32_t* cancel; const TileCopyFn* routines; }
+OFFSETS = {"buffers": 0, "params": 8, "scratch": 16, "cancel": 24, "routines": 32}
+SIZE = 40
+# Places in the table of routines, by (bytes of an element, lanes, out): native/core/tile_copy.h.
+ROUTINES = {
+    (size, lanes, out): position + 3 * out
+    for out in (False, True)
+    for position, (size, lanes) in enumerate(((4, 16), (4, 8), (8, 8)))
+}
 ALIGNMENT = 64  # of scratch and of every local buffer in it
 
 

@@ -5,8 +5,7 @@ is several times quicker than building it through an API, and because vector cod
 from the start needs no optimisation passes (measured on an exp kernel: 2.2 ms all in, against 15
 with a middle end).
 
-Start reading at `emit_kernel`; values.py, memory.py, loops.py, reductions.py and
-transposes.py hold the rest.
+Start reading at `emit_kernel`; values.py, memory.py, loops.py and reductions.py hold the rest.
 """
 
 from __future__ import annotations
@@ -18,12 +17,11 @@ from jato.compiler.llvm import abi
 from jato.compiler.llvm import instructions as ins
 from jato.compiler.llvm.instructions import FunctionText
 from jato.compiler.llvm.loops import OpenLoop, Phi, extent_of
-from jato.compiler.llvm.reductions import is_math
+from jato.compiler.llvm.reductions import ReduceEmitter, is_math
 from jato.compiler.llvm.target import Target
-from jato.compiler.llvm.transposes import TransposeEmitter
 from jato.compiler.llvm.values import MathFunctions, Val, any_of
 from jato.compiler.loops import walk
-from jato.loopir.grammar import Buffer, Expr, For, If, Kernel, Loop, Reduce, Stmt, Store, TileCopy
+from jato.loopir.grammar import ITEMSIZE, Buffer, Expr, For, If, Kernel, Loop, Prefetch, Reduce, Stmt, Store, TileCopy
 
 # Uses of one math opcode in a kernel from which it becomes a function of the module.
 CALL_THRESHOLD = 8
@@ -56,7 +54,7 @@ def emit_kernel(symbol: str, kernel: Kernel, target: Target, shared: MathFunctio
     return KernelEmitter(symbol, kernel, target, shared).run()
 
 
-class KernelEmitter(TransposeEmitter):
+class KernelEmitter(ReduceEmitter):
     """Writes one kernel."""
 
     def __init__(self, symbol: str, kernel: Kernel, target: Target, shared: MathFunctions):
@@ -72,6 +70,7 @@ class KernelEmitter(TransposeEmitter):
     def run(self) -> str:
         nodes = list(walk.expressions(self.kernel))
         self.find_pairs([n for n in nodes if n.op == "load"])
+        self.find_scattered(nodes)
         uses = Counter((n.op, n.dtype) for n in nodes if is_math(n))
         self.called = frozenset(key for key, count in uses.items() if count >= CALL_THRESHOLD)
         self.statements(self.kernel.body)
@@ -149,6 +148,8 @@ class KernelEmitter(TransposeEmitter):
                 self._reduce(statement)
             elif isinstance(statement, Loop):
                 self._loop(statement)
+            elif isinstance(statement, Prefetch):
+                self.prefetch(statement)
             elif isinstance(statement, TileCopy):
                 self._tile_copy(statement)
             else:
@@ -273,6 +274,22 @@ class KernelEmitter(TransposeEmitter):
         code.do(f"br label %{seen}")
         code.start(seen)
         return code.ins(f"phi i1 [true, %{before}], [{clear}, %{look}]")
+
+    # ---- TileCopy
+
+    def _tile_copy(self, s: TileCopy) -> None:
+        """A call of the runtime's routine: vector code for it would take LLVM some ten
+        milliseconds a copy."""
+        start, step, rows, columns = (self.scalar(e) for e in s.numbers)
+        code = self.code
+        place = abi.ROUTINES[ITEMSIZE[s.tile.dtype], s.lanes, s.out]
+        entry = code.ins(f"getelementptr ptr, ptr {self._table('routines')}, i64 {place}")
+        routine = code.ins(f"load ptr, ptr {entry}, align 8, !invariant.load !0")
+        array = self._address(code, s.array, start)
+        code.do(
+            f"call void {routine}(ptr {self.pointer(s.tile)}, ptr {array}, i64 {step}, "
+            f"i64 {rows}, i64 {columns})"
+        )
 
     # ---- If
 

@@ -5,7 +5,7 @@
     load_object(bytes)             -> [CompiledKernel, ...]     what an earlier process compiled
 
 A CompiledKernel keeps its code in memory alive; dropping the last one of a module frees the code.
-All functions are thread-safe; LLVM itself runs under one lock.
+All functions are thread-safe: one thread at a time compiles, with helpers (codegen.py).
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from math import ceil
 from typing import Any
 
+from jato import _native
 from jato.base.errors import invariant
 from jato.compiler import disk_cache
-from jato.compiler.llvm import abi, elf
+from jato.compiler.llvm import abi, codegen, elf
 from jato.compiler.llvm.emit import emit_module
-from jato.compiler.llvm.target import Target, host, llvm, target_machine
+from jato.compiler.llvm.target import Target, host, initialize, llvm
 from jato.loopir.grammar import Kernel
 
 _LOCK = threading.RLock()
@@ -33,7 +36,7 @@ if hasattr(os, "register_at_fork"):
         before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
     )
 # Kernels of one module.  Python sees Ctrl-C between modules only, a kernel takes some 10 to 40 ms,
-# and a module costs 2.5 ms by itself.
+# and a module costs 0.7 ms by itself.
 MODULE_KERNELS = 16
 _MAGIC = b"jato1"
 _REFERENCE = b"see "
@@ -64,11 +67,15 @@ def build(kernels: Mapping[str, Kernel]) -> tuple[dict[str, CompiledKernel], int
             stored = _from_disk(key)
             found.update((k, v) for k, v in stored.items() if k in kernels)
     missing = [key for key in kernels if key not in found]
-    for start in range(0, len(missing), MODULE_KERNELS):
-        keys = missing[start : start + MODULE_KERNELS]
-        compiled = compile_kernels([kernels[key] for key in keys], keys=keys)
-        found.update(zip(keys, compiled, strict=True))
-        _to_disk(keys, compiled[0].object)
+    threads = _native.num_threads()
+    size = MODULE_KERNELS
+    if threads > 1:  # two modules for each thread, as kernels differ in what they take
+        size = max(1, min(size, ceil(len(missing) / (2 * threads))))
+    groups = [missing[i : i + size] for i in range(0, len(missing), size)]
+    compiled = compile_modules([[(key, kernels[key]) for key in keys] for keys in groups])
+    for keys, module in zip(groups, compiled, strict=True):
+        found.update(zip(keys, module, strict=True))
+        _to_disk(keys, module[0].object)
     return found, len(missing)
 
 
@@ -100,40 +107,38 @@ def compile_kernels(
     if not kernels:
         return []
     keys = [""] * len(kernels) if keys is None else keys
+    return compile_modules([[*zip(keys, kernels, strict=True)]], target)[0]
+
+
+def compile_modules(
+    modules: Sequence[Sequence[tuple[str, Kernel]]], target: Target | None = None
+) -> list[list[CompiledKernel]]:
+    """Machine code for modules of (key, kernel), several of them at a time."""
     began = time.perf_counter()
     target = host() if target is None else target
-    symbols = [f"k{i}" for i in range(len(kernels))]
-    text = emit_module(list(zip(symbols, kernels, strict=True)), target)
+    texts = [partial(_text, module, target) for module in modules]
+    # Its objects die under the lock, too: disposing of them enters LLVM.
+    with _LOCK:
+        objects = codegen.generate_all(texts, target, _native.num_threads())
+    count = sum(map(len, modules))
+    milliseconds = (time.perf_counter() - began) * 1e3 / max(1, count)
+    return [
+        load_object(_MAGIC + _header(module) + code, milliseconds)
+        for module, code in zip(modules, objects, strict=True)
+    ]
+
+
+def _text(module: Sequence[tuple[str, Kernel]], target: Target) -> str:
+    return emit_module([(f"k{i}", kernel) for i, (_, kernel) in enumerate(module)], target)
+
+
+def _header(module: Sequence[tuple[str, Kernel]]) -> bytes:
     table = [
-        {"name": k.name, "key": key, "symbol": s, "scratch": abi.scratch_layout(k.buffers)[1]}
-        for k, s, key in zip(kernels, symbols, keys, strict=True)
+        {"name": k.name, "key": key, "symbol": f"k{i}", "scratch": abi.scratch_layout(k.buffers)[1]}
+        for i, (key, k) in enumerate(module)
     ]
     header = json.dumps(table).encode()
-    packed = _MAGIC + struct.pack("<I", len(header)) + header + generate(text, target)
-    milliseconds = (time.perf_counter() - began) * 1e3 / len(kernels)
-    return load_object(packed, milliseconds)
-
-
-def generate(text: str, target: Target) -> bytes:
-    """LLVM IR text to object code."""
-    with _LOCK:  # its objects die under the lock, too: disposing of them enters LLVM
-        return _generate(text, target)
-
-
-def _generate(text: str, target: Target) -> bytes:
-    machine = target_machine(target)
-    code: bytes = machine.emit_object(_parse(text, machine))
-    return code
-
-
-def _parse(text: str, machine: Any) -> Any:
-    try:
-        module = llvm.parse_assembly(text, llvm.create_context())
-    except RuntimeError as error:
-        invariant(False, f"LLVM refuses the generated code: {error}")
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
-    return module
+    return struct.pack("<I", len(header)) + header
 
 
 def assembly(kernels: Sequence[Kernel], target: Target | None = None) -> str:
@@ -141,13 +146,7 @@ def assembly(kernels: Sequence[Kernel], target: Target | None = None) -> str:
     target = host() if target is None else target
     text = emit_module([(f"k{i}", k) for i, k in enumerate(kernels)], target)
     with _LOCK:
-        return _assembly(text, target)
-
-
-def _assembly(text: str, target: Target) -> str:
-    machine = target_machine(target)
-    listing: str = machine.emit_assembly(_parse(text, machine))
-    return listing
+        return codegen.assembly_of(text, target)
 
 
 def load_object(packed: bytes, milliseconds: float = 0.0) -> list[CompiledKernel]:
@@ -180,10 +179,10 @@ class _EngineImage:
     """Object code loaded by LLVM, where our own loader does not know the format."""
 
     def __init__(self, code: bytes):
+        initialize()
         machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
             opt=2, jit=True
         )
-        target_machine(host())
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self._engine.finalize_object()

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from jato.compiler.llvm import instructions as ins
 from jato.compiler.llvm.instructions import Code, FunctionText
 from jato.compiler.llvm.values import Val, ValueEmitter, any_of
-from jato.loopir.grammar import ITEMSIZE, Buffer, Expr, Store
+from jato.loopir.grammar import ITEMSIZE, Buffer, Expr, Prefetch, Store
 
 # Bytes of a cache line, and how far ahead of a vector access its line is asked for.  Measured at
 # 512 to 4096 bytes on a machine with 100 ns of memory latency: flat around 1024, for reads and writes.
@@ -41,6 +41,9 @@ class MemoryEmitter(ValueEmitter):
         self._prefetches: dict[tuple[Code, Buffer], int] = {}
         # the load being emitted reads the same row in each iteration of an outer loop
         self._stays_in_cache = False
+        # loads at places that come from memory: what follows them is not read next
+        self.scattered: set[Expr] = set()
+        self._is_scattered = False
 
     def pointer(self, buffer: Buffer) -> str:
         raise NotImplementedError  # emit.py
@@ -54,6 +57,7 @@ class MemoryEmitter(ValueEmitter):
         mask = vals[1] if len(vals) > 1 else None
         other = vals[2] if len(vals) > 1 else None
         level = self._load_level(buffer, max(v.level for v in vals))
+        self._is_scattered = node in self.scattered
         code = self.scopes[level].code
         if index.lanes == 0:
             return self._load_scalar(code, buffer, index, mask, other, level)
@@ -175,7 +179,7 @@ class MemoryEmitter(ValueEmitter):
         other: str,
     ) -> str:  # fmt: skip
         align = ITEMSIZE[buffer.dtype]
-        if buffer.space != "local" and not self._stays_in_cache:
+        if buffer.space != "local" and not self._stays_in_cache and not self._is_scattered:
             self._prefetch(code, buffer, address, lanes * align, write=False)
         if mask is None:
             return code.ins(f"load {kind}, ptr {address}, align {align}{self._invariant(buffer)}")
@@ -200,6 +204,46 @@ class MemoryEmitter(ValueEmitter):
             ahead = code.ins(f"getelementptr i8, ptr {address}, i64 {PREFETCH_DISTANCE + line}")
             operands = [ahead, str(int(write)), "3", "1"]
             call_void(code, "llvm.prefetch.p0", ["ptr", "i32", "i32", "i32"], operands)
+
+    def find_scattered(self, nodes: Sequence[Expr]) -> None:
+        """Finds loads whose place depends on another load."""
+        reads: dict[Expr, bool] = {}  # does the value come from memory?
+        for root in nodes:
+            stack = [root]
+            while stack:
+                node = stack[-1]
+                if node in reads:
+                    stack.pop()
+                elif missing := [a for a in node.args if a not in reads]:
+                    stack += missing
+                else:
+                    reads[stack.pop()] = node.op == "load" or any(reads[a] for a in node.args)
+        self.scattered.update(n for n in nodes if n.op == "load" and reads[n.args[0]])
+
+    def prefetch(self, statement: Prefetch) -> None:
+        """Asks for each cache line of a run, or for the line of each lane."""
+        buffer, index = statement.buffer, self.value(statement.index)
+        code, size = self.code, ITEMSIZE[buffer.dtype]
+        if index.lanes == 0 or index.coefficient in (0, 1):
+            addresses = [self._address(code, buffer, index.text)]
+            if index.lanes:
+                for line in range(LINE, index.lanes * size, LINE):
+                    addresses.append(
+                        code.ins(f"getelementptr i8, ptr {addresses[0]}, i64 {line}")
+                    )
+        else:
+            places = self.vector(index, "i64", index.lanes)
+            addresses = [
+                self._address(
+                    code, buffer,
+                    code.ins(f"extractelement <{index.lanes} x i64> {places}, i64 {lane}"),
+                )
+                for lane in range(index.lanes)
+            ]  # fmt: skip
+        for address in addresses:
+            call_void(
+                code, "llvm.prefetch.p0", ["ptr", "i32", "i32", "i32"], [address, "0", "3", "1"]
+            )
 
     def _load_reversed(
         self, code: Code, buffer: Buffer, index: str, mask: str | None, other: str, lanes: int

@@ -14,6 +14,7 @@ from jato.compiler.loops.borders import MOST_COST, MOST_CUTS, cut_points
 from jato.compiler.loops.group import GroupSchedule
 from jato.compiler.loops.lower import Index, Lowering
 from jato.compiler.loops.nest import LoopNest, chunk_bounds, divides, with_ones
+from jato.compiler.loops.prefetch import prefetch_elements, prefetch_rows
 from jato.compiler.loops.tile import TILE_HEIGHT, TILE_WIDTH, TileLowering
 from jato.compiler.loops.walk import loads
 from jato.core.graph import Var
@@ -84,8 +85,11 @@ class ElementwiseSchedule(GroupSchedule):
         size = prod(dims)
         v = b.var("i", "i64", 0, max(0, size - 1))
         lanes = self.lanes(size, self.unroll())
-        with b.block() as body:
+        with b.block() as main:
             self.store_all(lowering, self.full_index(lowering, lowering.unravel(v, tuple(dims))))
+        with b.block() as body:
+            prefetch_elements(lowering, main, v, b.grid_end())
+        body += main
         b.append(For(v, b.grid_begin(), b.grid_end(), tuple(body), lanes))
         in_place = self.is_pointwise()
         return self.nest(lowering, "map", size, max(64, 4 * lanes), 1, in_place)
@@ -119,6 +123,10 @@ class ElementwiseSchedule(GroupSchedule):
                     at = lowering.unravel(row, tuple(outer)) + lowering.unravel(v, tuple(inner))
                     with b.block() as inside:
                         self.store_all(lowering, self.full_index(lowering, at))
+                    if wide > 1:
+                        prefetch_elements(lowering, inside, v, stop)
+                        bytes_of_row = length * max(o.aval.itemsize for o in self.group.outputs)
+                        prefetch_rows(lowering, inside, v, g, rows * chunks, bytes_of_row)
                     for statement in inside:
                         b.append(statement)
                 if chunks == 1 and not cuts and length >= SHORTEST_CUT * self.width:

@@ -31,6 +31,7 @@ from jato.loopir.grammar import (
     If,
     Kernel,
     Loop,
+    Prefetch,
     Reduce,
     Stmt,
     Store,
@@ -184,6 +185,8 @@ class _Rewriter:
                 carries, inits, tuple(map(self.expr, s.results)), self.expr(s.var), start, stop,
                 body, tuple(map(self.bound, s.nexts)), condition,
             )  # fmt: skip
+        if isinstance(s, Prefetch):
+            return Prefetch(s.buffer, self.bound(s.index))
         if isinstance(s, TileCopy):
             begin, step, rows, columns = map(self.bound, s.numbers)
             return TileCopy(s.tile, s.array, begin, step, rows, columns, s.lanes, s.out)

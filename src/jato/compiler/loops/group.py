@@ -8,7 +8,7 @@ from typing import Any
 
 from jato.base import dtypes
 from jato.compiler.fusion import cost
-from jato.compiler.fusion.partition import Group
+from jato.compiler.fusion.partition import Group, memory_inputs
 from jato.compiler.loops.lower import Index, Lowering
 from jato.compiler.loops.nest import LoopNest, kernel_name, with_ones
 from jato.compiler.loops.reductions import cone
@@ -24,6 +24,7 @@ HEAVY = 6.0
 # the machine looks at, and there are so many elements that it matters.  One thread, one and four
 # vectors: normal 3.2 and 0.9 ns an element, Black-Scholes 3.2 and 2.0, pow 1.05 and 0.70.
 LONG_CHAIN = 28.0
+CHAIN_PER_ARRAY = 8.0  # with less to do for each array, memory is what one waits for
 MANY_ELEMENTS = 1 << 18
 VECTORS = 4
 
@@ -52,7 +53,8 @@ class GroupSchedule:
 
         work: of the loop's body; None: of the whole group."""
         work = self.group.cost if work is None else work
-        if work >= LONG_CHAIN and prod(self.group.space) >= MANY_ELEMENTS:
+        memory = len(memory_inputs(self.group)) + len(self.group.outputs)
+        if work >= max(LONG_CHAIN, CHAIN_PER_ARRAY * memory) and prod(self.group.space) >= MANY_ELEMENTS:
             unroll = VECTORS
         elif work > HEAVY:
             unroll = 1

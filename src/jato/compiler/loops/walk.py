@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jato.loopir.grammar import Expr, For, If, Kernel, Loop, Reduce, Store, TileCopy
+from jato.loopir.grammar import Expr, For, If, Kernel, Loop, Prefetch, Reduce, Store, TileCopy
 
 
 def statements(body: Sequence[Any]) -> Iterator[Any]:
@@ -34,6 +34,8 @@ def roots(statement: Any) -> list[Expr]:
     if isinstance(statement, Loop):
         found = [statement.start, statement.stop, *statement.inits, *statement.nexts]
         return found if statement.condition is None else [*found, statement.condition]
+    if isinstance(statement, Prefetch):
+        return [statement.index]
     if isinstance(statement, TileCopy):
         return [*statement.numbers]
     return [statement.condition]

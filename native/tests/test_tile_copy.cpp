@@ -1,0 +1,46 @@
+// Tile copies against element by element, at every number of rows and columns, within exact bounds.
+#include "tile_copy.h"
+
+#include <vector>
+
+#include "check.h"
+
+namespace jato::test {
+namespace {
+
+template <class T>
+void copies_both_ways(int position, int64_t lanes) {
+  const TileCopyFn in = tile_copies()[position], out = tile_copies()[position + 3];
+  for (int64_t rows = 1; rows <= lanes; ++rows) {
+    for (int64_t columns : {1, 2, 7, 8, 9, 15, 16, 17, 33}) {
+      for (int64_t gap : {0, 3}) {
+        const int64_t step = columns + gap;
+        std::vector<T> array(static_cast<size_t>((rows - 1) * step + columns));
+        for (size_t i = 0; i < array.size(); ++i) array[i] = static_cast<T>(i * 7 + 1);
+        std::vector<T> tile(static_cast<size_t>((columns + lanes - 1) / lanes * lanes * lanes));
+        in(tile.data(), array.data(), step, rows, columns);
+        std::vector<T> back(array.size(), T{0});
+        out(tile.data(), back.data(), step, rows, columns);
+        for (int64_t r = 0; r < rows; ++r) {
+          for (int64_t c = 0; c < step && r * step + c < static_cast<int64_t>(array.size()); ++c) {
+            const size_t at = static_cast<size_t>(r * step + c);
+            if (c < columns) CHECK(tile[static_cast<size_t>(c * lanes + r)] == array[at]);
+            CHECK(back[at] == (c < columns ? array[at] : T{0}));
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void test_tile_copy(Runner& runner) {
+  runner.run("of 4 bytes", [] {
+    copies_both_ways<uint32_t>(0, 16);
+    copies_both_ways<uint32_t>(1, 8);
+  });
+  runner.run("of 8 bytes", [] { copies_both_ways<uint64_t>(2, 8); });
+}
+
+}  // namespace jato::test
