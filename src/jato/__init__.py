@@ -20,13 +20,16 @@ from jato.base import dtypes as dtypes  # noqa: PLC0414
 from jato.base import errors as errors  # noqa: PLC0414
 from jato.base import hooks as _hooks
 from jato.base.config import (
+    check_tracer_leaks as check_tracer_leaks,
     checking_leaks as checking_leaks,
     config as config,
     debug_infs as debug_infs,
     debug_key_reuse as debug_key_reuse,
     debug_nans as debug_nans,
     default_matmul_precision as default_matmul_precision,
+    default_prng_impl as default_prng_impl,
     disable_jit as disable_jit,
+    enable_custom_prng as enable_custom_prng,
     enable_x64 as enable_x64,
     explain_cache_misses as explain_cache_misses,
     log_compiles as log_compiles,
@@ -38,6 +41,7 @@ from jato.base.config import (
 from jato.base.dtypes import float0 as float0
 from jato.base.version import __version__ as __version__
 from jato.control.checkpoint import checkpoint as checkpoint
+from jato.control.checkpoint import checkpoint_policies as checkpoint_policies
 from jato.control.checkpoint import remat as remat
 from jato.control import custom_batching as custom_batching
 from jato.control.closure_convert import closure_convert as closure_convert
@@ -55,6 +59,7 @@ from jato.jit.api import (
     explain_retrace as explain_retrace,
     jit as jit,
 )
+from jato.jit.forward_and_backward import fwd_and_bwd as fwd_and_bwd
 from jato.jit.eager import eval_primitive as _eval_primitive
 from jato.jit.pipeline import unhashable_static as _unhashable_static
 from jato.jit.threads import num_threads as num_threads
@@ -78,11 +83,16 @@ from jato.parallel.devices import (
     device_count as device_count,
     device_get as device_get,
     device_put as device_put,
+    copy_to_host_async as copy_to_host_async,
     devices as devices,
     local_device_count as local_device_count,
     local_devices as local_devices,
     process_count as process_count,
     process_index as process_index,
+    process_indices as process_indices,
+    host_count as host_count,
+    host_id as host_id,
+    host_ids as host_ids,
     watch_config as _watch_config,
 )
 from jato.parallel.pmap import pmap as pmap
@@ -90,6 +100,7 @@ from jato.transforms.abstract_eval import (
     ShapeDtypeStruct as ShapeDtypeStruct,
     eval_shape as eval_shape,
     make_jaxpr as make_jaxpr,
+    typeof as typeof,
 )
 from jato.transforms.grad import (
     grad as grad,
@@ -103,6 +114,8 @@ from jato.transforms.linearize import linearize as linearize
 from jato.transforms.linearize import vjp as vjp
 from jato.transforms.transpose import linear_transpose as linear_transpose
 from jato.transforms.vmap import vmap as vmap
+
+jacobian = jacrev
 
 _hooks.eval_primitive.fill(_eval_primitive)
 _hooks.array_operator.fill(_OPERATORS)

@@ -233,18 +233,18 @@ class ConfigContext:
         self._default = default
         self.__doc__ = f"Context manager that sets `{name}`: {config._flags[name].doc}"
 
-    def __call__(self, value: Any = None) -> Any:
-        return config.override(self._name, self._default if value is None else value)
+    def __call__(self, new_val: Any = None) -> Any:
+        return config.override(self._name, self._default if new_val is None else new_val)
 
     def __repr__(self) -> str:
         return f"<context manager of {self._name}>"
 
 
 enable_x64 = ConfigContext("jax_enable_x64")
-disable_jit = ConfigContext("jax_disable_jit")
 debug_nans = ConfigContext("jax_debug_nans")
 debug_infs = ConfigContext("jax_debug_infs")
 checking_leaks = ConfigContext("jax_check_tracer_leaks")
+check_tracer_leaks = checking_leaks
 debug_key_reuse = ConfigContext("jax_debug_key_reuse")
 log_compiles = ConfigContext("jax_log_compiles")
 explain_cache_misses = ConfigContext("jax_explain_cache_misses")
@@ -253,3 +253,16 @@ numpy_rank_promotion = ConfigContext("jax_numpy_rank_promotion", "allow")
 default_matmul_precision = ConfigContext("jax_default_matmul_precision", None)
 transfer_guard = ConfigContext("jax_transfer_guard", "allow")
 threefry_partitionable = ConfigContext("jax_threefry_partitionable")
+enable_custom_prng = ConfigContext("jax_enable_custom_prng")
+default_prng_impl = ConfigContext("jax_default_prng_impl", "threefry2x32")
+
+
+def disable_jit(disable: bool = True) -> Any:
+    """Context manager in which jit and control flow run as plain Python.
+
+    >>> with disable_jit():
+    ...     config.jax_disable_jit
+    True
+    """
+    return config.override("jax_disable_jit", bool(disable))
+

@@ -9,11 +9,13 @@ called while a trace is active it is the plain function.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from jato import _native
 from jato.base.caches import LruCache, MISSING
+from jato.base.errors import require_unsharded
 from jato.jit.pipeline import JitState, remember
 from jato.jit.spec import JitSpec
 
@@ -31,6 +33,8 @@ def public(static: Sequence[str] = (), name: str | None = None) -> Callable[[_F]
 
     def decorate(fun: _F) -> Any:
         code = fun.__code__
+        if "out_sharding" in static:
+            fun = _unsharded(fun)
         count = code.co_argcount
         names = tuple(static)
         positions = tuple(i for i, n in enumerate(code.co_varnames[:count]) if n in names)
@@ -43,6 +47,17 @@ def public(static: Sequence[str] = (), name: str | None = None) -> Callable[[_F]
         return remember(function, state)
 
     return decorate
+
+
+def _unsharded(fun: Any) -> Any:
+    """`fun`, which does not look at `out_sharding`, refusing all but None for it."""
+
+    @functools.wraps(fun)
+    def checked(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
+        require_unsharded(fun.__name__, out_sharding)
+        return fun(*args, **kwargs)
+
+    return checked
 
 
 # (primitive, params) -> its native dispatcher

@@ -15,6 +15,7 @@ import numpy as np
 
 import jato.numpy as jnp
 from jato import random
+from jato.base.errors import require_unsharded
 from jato.base import dtypes
 from jato.numpy.promote import normalize_shape
 
@@ -37,6 +38,7 @@ def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> 
     >>> zeros(None, (2,))
     Array([0., 0.], dtype=float32)
     """
+    require_unsharded("zeros", out_sharding)
     return jnp.zeros(shape, _dtype(dtype))
 
 
@@ -46,6 +48,7 @@ def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> A
     >>> ones(None, (2,))
     Array([1., 1.], dtype=float32)
     """
+    require_unsharded("ones", out_sharding)
     return jnp.ones(shape, _dtype(dtype))
 
 
@@ -57,6 +60,7 @@ def constant(value: Any, dtype: Any = None) -> Callable[..., Any]:
     """
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        require_unsharded("init", out_sharding)
         return jnp.full(shape, value, dtype=_dtype(dtype))
 
     return init
@@ -71,6 +75,7 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Callable[..., Any]:
     """
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        require_unsharded("init", out_sharding)
         kind = _dtype(dtype)
         return random.uniform(key, shape, kind) * jnp.asarray(scale, kind)
 
@@ -86,6 +91,7 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Callable[..., Any]:
     """
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        require_unsharded("init", out_sharding)
         kind = _dtype(dtype)
         return random.normal(key, shape, kind) * jnp.asarray(stddev, kind)
 
@@ -103,6 +109,7 @@ def truncated_normal(
     """
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        require_unsharded("init", out_sharding)
         kind = _dtype(dtype)
         return random.truncated_normal(key, lower, upper, shape, kind) * jnp.asarray(stddev, kind)
 
@@ -158,6 +165,7 @@ def variance_scaling(
     """
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        require_unsharded("init", out_sharding)
         shape, kind = normalize_shape("variance_scaling", shape), _dtype(dtype)
         fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
         counts = {
@@ -250,6 +258,7 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Ca
     """
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        require_unsharded("init", out_sharding)
         shape, kind = normalize_shape("orthogonal", shape), _dtype(dtype)
         if len(shape) < 2:
             raise ValueError(f"orthogonal: the shape must have at least two axes, got {shape}")
@@ -279,6 +288,7 @@ def delta_orthogonal(
     """
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        require_unsharded("init", out_sharding)
         shape, kind = normalize_shape("delta_orthogonal", shape), _dtype(dtype)
         if len(shape) not in (3, 4, 5):
             raise ValueError(f"delta_orthogonal: the shape must have 3 to 5 axes, got {shape}")

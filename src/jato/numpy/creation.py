@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from jato import _native
+from jato.base.errors import require_unsharded
 from jato.base import dtypes
 from jato.base.dtypes import canonicalize, is_complex, is_integer
 from jato.core.array import ArrayImpl, from_host, from_number, require_integer
@@ -182,6 +183,7 @@ def array(
     >>> jnp.array([1, 2.5])
     Array([1. , 2.5], dtype=float32)
     """
+    require_unsharded("array", out_sharding)
     _require_row_major("array", order)
     result = _convert(object, dtype, copy)
     if ndmin > result.ndim:
@@ -207,6 +209,7 @@ def asarray(
     >>> jnp.asarray([1, 2])
     Array([1, 2], dtype=int32)
     """
+    require_unsharded("asarray", out_sharding)
     _require_row_major("asarray", order)
     result = _convert(a, dtype, builtins.bool(copy))
     if copy is False and result is not a:
@@ -342,6 +345,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     >>> jnp.zeros(2)
     Array([0., 0.], dtype=float32)
     """
+    require_unsharded("zeros", out_sharding)
     return placed_on(
         _filled_static(normalize_shape("zeros", shape), 0, default_float(dtype)), device
     )
@@ -354,6 +358,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     >>> jnp.ones(2)
     Array([1., 1.], dtype=float32)
     """
+    require_unsharded("ones", out_sharding)
     return placed_on(
         _filled_static(normalize_shape("ones", shape), 1, default_float(dtype)), device
     )
@@ -388,6 +393,7 @@ def full(
     >>> jnp.full(2, 7.0, dtype=jnp.float32)
     Array([7., 7.], dtype=float32)
     """
+    require_unsharded("full", out_sharding)
     shape = normalize_shape("full", shape)
     if isinstance(fill_value, (list, tuple)):
         fill_value = asarray(fill_value)
@@ -412,6 +418,7 @@ def zeros_like(
     >>> jnp.zeros_like(jnp.array([1, 2]))
     Array([0, 0], dtype=int32)
     """
+    require_unsharded("zeros_like", out_sharding)
     sizes, target, _ = _like("zeros_like", a, dtype, shape)
     return placed_on(_filled_static(sizes, 0, target), device)
 
@@ -425,6 +432,7 @@ def ones_like(
     >>> jnp.ones_like(jnp.array([1, 2]))
     Array([1, 1], dtype=int32)
     """
+    require_unsharded("ones_like", out_sharding)
     sizes, target, _ = _like("ones_like", a, dtype, shape)
     return placed_on(_filled_static(sizes, 1, target), device)
 
@@ -461,6 +469,7 @@ def full_like(
     >>> jnp.full_like(jnp.array([1, 2]), 7)
     Array([7, 7], dtype=int32)
     """
+    require_unsharded("full_like", out_sharding)
     sizes, target, _ = _like("full_like", a, dtype, shape)
     return full(sizes, fill_value, target, device=device)
 

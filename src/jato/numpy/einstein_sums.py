@@ -11,6 +11,7 @@ from typing import Any
 
 from jato.base.caches import MISSING, LruCache
 from jato.base.dtypes import canonicalize, is_bool
+from jato.base.errors import require_unsharded
 from jato.base.lazy import LazyModule
 from jato.jit.eager import public
 from jato.numpy.contractions import multiply_operands, product_over
@@ -68,6 +69,7 @@ def einsum(
     >>> jnp.einsum("ij,j->i", jnp.ones((2, 3)), jnp.ones(3))
     Array([3., 3.], dtype=float32)
     """
+    require_unsharded("einsum", out_sharding)
     require_no_out("einsum", out)
     if not isinstance(subscripts, str):
         subscripts, arrays = _interleaved((subscripts, *operands))

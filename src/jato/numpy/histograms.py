@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from jato.base.dtypes import canonicalize, is_inexact, is_integer
-from jato.base.errors import ConcretizationTypeError
+from jato.base.errors import ConcretizationTypeError, require_unsharded
 from jato.core.array import concrete, require_integer
 from jato.jit.eager import public
 from jato.numpy.creation import asarray
@@ -60,6 +60,7 @@ def bincount(
     >>> jnp.bincount(jnp.array([0, 2, 2]))
     Array([1, 0, 2], dtype=int32)
     """
+    require_unsharded("bincount", out_sharding)
     x = as_array("bincount", x)
     if not is_integer(dtype_of(x)) and dtype_of(x) != np.bool_:
         raise TypeError(f"bincount: argument 'x' must be integers, got dtype {dtype_of(x)}")
@@ -192,6 +193,7 @@ def histogram(
     >>> jnp.histogram(jnp.array([0.0, 1.0, 4.0]), 2)[0]
     Array([2., 1.], dtype=float32)
     """
+    require_unsharded("histogram", out_sharding)
     a = as_array("histogram", a)
     edges = histogram_bin_edges(a, bins, range, weights)
     return _histogram(a, edges, weights, bool(density)), edges

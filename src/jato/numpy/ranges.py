@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from jato.base.dtypes import canonicalize, is_complex, is_integer
+from jato.base.errors import require_unsharded
 from jato.core.array import from_host, require_concrete, require_integer
 from jato.core.trace import Tracer
 from jato.jit.eager import public
@@ -79,6 +80,7 @@ def arange(
     >>> jnp.arange(2, 8, 3)
     Array([2, 5], dtype=int32)
     """
+    require_unsharded("arange", out_sharding)
     if stop is None:
         start, stop = 0, start
     start, stop = _range_value(start, "start"), _range_value(stop, "stop")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from jato.base.dtypes import is_integer
+from jato.base.errors import require_unsharded
 from jato.core.array import require_concrete, require_integer
 from jato.jit.eager import public
 from jato.numpy.manipulation import broadcast_to, item_at, moveaxis, ravel, swapaxes
@@ -337,6 +338,7 @@ def repeat(
     >>> jnp.repeat(jnp.array([1, 2]), 2)
     Array([1, 1, 2, 2], dtype=int32)
     """
+    require_unsharded("repeat", out_sharding)
     if total_repeat_length is not None:
         return _repeat_dynamic(a, repeats, axis, total_repeat_length)
     counts = repeats if type(repeats) is int else _repeat_counts(repeats)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from jato.base import dtypes
-from jato.base.errors import ShapeMismatchError
+from jato.base.errors import ShapeMismatchError, require_unsharded
 from jato.jit.eager import public
 from jato.numpy.index_structure import (
     Index,
@@ -235,6 +235,7 @@ class IndexUpdateRef:
         wrap_negative_indices: bool = True,
     ) -> Any:
         """The elements.  mode "fill": `fill_value` (nan by default) where out of bounds."""
+        require_unsharded("x.at[index].get", out_sharding)
         structure, starts, arrays = parse(self.array.shape, self.index, keep_out_of_bounds=True)
         if mode is None:
             mode = "clip" if fill_value is None else "fill"
@@ -249,8 +250,12 @@ class IndexUpdateRef:
         mode = options.pop("mode", None)
         ordered = options.pop("indices_are_sorted", False)
         unique = options.pop("unique_indices", False)
-        options.pop("out_sharding", None)
-        options.pop("wrap_negative_indices", None)
+        require_unsharded(f"x.at[index].{operation}", options.pop("out_sharding", None))
+        if not options.pop("wrap_negative_indices", True):
+            raise NotImplementedError(
+                f"x.at[index].{operation}: argument 'wrap_negative_indices': expected True; "
+                "negative indices count from the end"
+            )
         if options:
             raise TypeError(f"x.at[index].{operation}: unexpected arguments {sorted(options)}")
         if isinstance(values, (list, tuple, str)) or values is None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from jato.base import dtypes
-from jato.base.errors import ConcretizationTypeError, check
+from jato.base.errors import ConcretizationTypeError, check, require_unsharded
 from jato.core.trace import Tracer
 from jato.core.types import type_of
 from jato.ops.elementwise import lt, select
@@ -117,6 +117,7 @@ def segment_sum(
     >>> segment_sum(np.arange(4, dtype=np.int32), np.array([0, 0, 1, 1]), 2)
     Array([1, 5], dtype=int32)
     """
+    require_unsharded("segment_sum", out_sharding)
     return _segments(
         "segment_sum", data, segment_ids, num_segments, scatter_add, reduce_sum,
         0, unique_indices, bucket_size, mode,
@@ -134,6 +135,7 @@ def segment_prod(
     >>> segment_prod(np.array([2, 3, 4], np.int32), np.array([0, 0, 1]), 2)
     Array([6, 4], dtype=int32)
     """
+    require_unsharded("segment_prod", out_sharding)
     return _segments(
         "segment_prod", data, segment_ids, num_segments, scatter_mul, reduce_prod,
         1, unique_indices, bucket_size, mode,
@@ -153,6 +155,7 @@ def segment_max(
     >>> segment_max(np.array([2, 3, 4], np.int32), np.array([0, 0, 1]), 2)
     Array([3, 4], dtype=int32)
     """
+    require_unsharded("segment_max", out_sharding)
     return _segments(
         "segment_max", data, segment_ids, num_segments, scatter_max, reduce_max,
         _smallest(type_of(data).dtype), unique_indices, bucket_size, mode,
@@ -172,6 +175,7 @@ def segment_min(
     >>> segment_min(np.array([2, 3, 4], np.int32), np.array([0, 0, 1]), 2)
     Array([2, 4], dtype=int32)
     """
+    require_unsharded("segment_min", out_sharding)
     return _segments(
         "segment_min", data, segment_ids, num_segments, scatter_min, reduce_min,
         _largest(type_of(data).dtype), unique_indices, bucket_size, mode,

@@ -75,6 +75,26 @@ def process_count(backend: str | None = None) -> int:
     return 1
 
 
+def process_indices(backend: str | None = None) -> list[int]:
+    """The numbers of all processes: [0]."""
+    return list(range(process_count(backend)))
+
+
+# names of before there were several processes on a host
+host_id, host_count, host_ids = process_index, process_count, process_indices
+
+
+def copy_to_host_async(x: Any) -> Any:
+    """`x`, a pytree, whose arrays are ready for the host as soon as they are computed.
+
+    Host and devices share their memory, so there is nothing to start.
+
+    >>> copy_to_host_async({"a": 1})
+    {'a': 1}
+    """
+    return x
+
+
 def default_backend() -> str:
     """The name of the platform."""
     return "cpu"

@@ -49,3 +49,11 @@ def parameter(function: str, x: Any, dtype: Any, shape: tuple[int, ...] | None =
     if type_of(x).dtype != dtype or type_of(x).weak_type:
         x = convert_element_type(x, dtype)
     return x if shape is None else jnp.broadcast_to(x, shape)
+
+
+def require_exact(function: str, method: Any) -> None:
+    """NotImplementedError for a method other than "exact"."""
+    if method != "exact":
+        raise NotImplementedError(
+            f"{function}: argument 'method': expected 'exact', got {method!r}"
+        )

@@ -31,7 +31,7 @@ from jato.ops.cumulative import cumsum
 from jato.ops.reduce import reduce_or
 from jato.ops.sort import top_k
 from jato.ops.structural import expand_dims, full_like, reshape
-from jato.random.arguments import float_dtype, integer_dtype, parameter, sample_shape
+from jato.random.arguments import float_dtype, integer_dtype, parameter, require_exact, sample_shape
 from jato.random.continuous import gumbel
 from jato.random.keys import single_key
 from jato.random.uniforms import unit_floats
@@ -159,10 +159,11 @@ def _poisson_by_rejection(key: Any, lam: Any, dtype: Any) -> Any:
     return cast(while_loop(running, body, start)[1], dtype)
 
 
-@public(static=("shape", "dtype", "out_sharding"))
+@public(static=("shape", "dtype", "method", "out_sharding"))
 def poisson(
-    key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, method: str = "exact",
+    out_sharding: Any = None,
+) -> Any:  # fmt: skip
     """Samples of the Poisson distribution with mean lam.
 
     key: a key; lam: number or array >= 0; shape: of the result (default: that of lam);
@@ -172,6 +173,7 @@ def poisson(
     >>> int(poisson(jato.random.PRNGKey(0), 0.0))
     0
     """
+    require_exact("poisson", method)
     key, dtype = single_key("poisson", key), integer_dtype("poisson", dtype)
     shape = sample_shape("poisson", shape, lam)
     lam = parameter("poisson", lam, np.dtype("float32"), shape)

@@ -23,7 +23,7 @@ from jato.ops import elementwise as ops
 from jato.ops import random_bits
 from jato.ops.reduce import reduce_max, reduce_or
 from jato.ops.structural import broadcast_in_dim, full_like, reduce_sum, reshape, stop_gradient
-from jato.random.arguments import float_dtype, parameter, sample_shape
+from jato.random.arguments import float_dtype, parameter, require_exact, sample_shape
 from jato.random.continuous import exponential, normal
 from jato.random.keys import single_key, split
 from jato.random.uniforms import rademacher, uniform_between, unit_floats
@@ -116,10 +116,11 @@ _gamma_samples = _gamma_function(False)
 _log_gamma_samples = _gamma_function(True)
 
 
-@public(static=("shape", "dtype", "out_sharding"))
+@public(static=("shape", "dtype", "method", "out_sharding"))
 def gamma(
-    key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: Any, a: Any, shape: Any = None, dtype: Any = None, *, method: str = "exact",
+    out_sharding: Any = None,
+) -> Any:  # fmt: skip
     """Samples with density x**(a - 1) exp(-x) / Gamma(a) for x > 0.
 
     key: a key; a: number or array > 0, to which samples are differentiable; shape: of the result
@@ -129,36 +130,41 @@ def gamma(
     >>> bool(gamma(jato.random.PRNGKey(0), 2.0) > 0)
     True
     """
+    require_exact("gamma", method)
     key, dtype = single_key("gamma", key), float_dtype("gamma", dtype)
     shape = sample_shape("gamma", shape, a)
     return _gamma_samples(key, parameter("gamma", a, dtype, shape))
 
 
-@public(static=("shape", "dtype", "out_sharding"))
+@public(static=("shape", "dtype", "method", "out_sharding"))
 def loggamma(
-    key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: Any, a: Any, shape: Any = None, dtype: Any = None, *, method: str = "exact",
+    out_sharding: Any = None,
+) -> Any:  # fmt: skip
     """The logarithm of gamma samples; accurate where these would be 0 (small a).
 
     >>> import jato, jato.numpy as jnp
     >>> bool(jnp.isfinite(loggamma(jato.random.PRNGKey(0), 1e-4)))
     True
     """
+    require_exact("loggamma", method)
     key, dtype = single_key("loggamma", key), float_dtype("loggamma", dtype)
     shape = sample_shape("loggamma", shape, a)
     return _log_gamma_samples(key, parameter("loggamma", a, dtype, shape))
 
 
-@public(static=("shape", "dtype", "out_sharding"))
+@public(static=("shape", "dtype", "method", "out_sharding"))
 def beta(
-    key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, method: str = "exact",
+    out_sharding: Any = None,
+) -> Any:  # fmt: skip
     """Samples with density proportional to x**(a - 1) (1 - x)**(b - 1) on [0, 1].
 
     >>> import jato
     >>> 0 <= float(beta(jato.random.PRNGKey(0), 2.0, 3.0)) <= 1
     True
     """
+    require_exact("beta", method)
     key, dtype = single_key("beta", key), float_dtype("beta", dtype)
     shape = sample_shape("beta", shape, a, b)
     a, b = (parameter("beta", x, dtype, shape) for x in (a, b))
@@ -197,16 +203,18 @@ def dirichlet(
     return parts / broadcast_in_dim(reduce_sum(parts, (axis,)), full, kept)
 
 
-@public(static=("shape", "dtype", "out_sharding"))
+@public(static=("shape", "dtype", "method", "out_sharding"))
 def chisquare(
-    key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: Any, df: Any, shape: Any = None, dtype: Any = None, *, method: str = "exact",
+    out_sharding: Any = None,
+) -> Any:  # fmt: skip
     """The sum of df squared standard normal samples.
 
     >>> import jato
     >>> bool(chisquare(jato.random.PRNGKey(0), 2.0) > 0)
     True
     """
+    require_exact("chisquare", method)
     key, dtype = single_key("chisquare", key), float_dtype("chisquare", dtype)
     shape = sample_shape("chisquare", shape, df)
     half = parameter("chisquare", df, dtype, shape) / 2

@@ -10,6 +10,7 @@ import numpy as np
 
 import jato.numpy as jnp
 from jato.base.dtypes import canonicalize
+from jato.base.errors import require_unsharded
 from jato.core.types import type_of
 from jato.jit.eager import public
 from jato.numpy.promote import (
@@ -78,6 +79,7 @@ def permutation(
     >>> sorted(permutation(jato.random.PRNGKey(0), 4).tolist())
     [0, 1, 2, 3]
     """
+    require_unsharded("permutation", out_sharding)
     x = np.asarray(x) if isinstance(x, (list, tuple)) else x
     count = _range_length("permutation", x)
     if count is not None:

@@ -17,6 +17,8 @@ from jato.core.graph import Graph
 from jato.core.graph_print import format_graph
 from jato.core.staging import abstract_value, trace_to_graph
 from jato.core.trace import STATE
+from jato.core.types import type_of
+from jato.transforms.jvp import as_value
 
 
 class ShapeDtypeStruct:
@@ -124,6 +126,17 @@ def traced_with_trees(
     flat = FlatFunction(fun, in_tree)
     graph = trace_to_graph(flat, avals, name, what)
     return graph, flat.out_tree
+
+
+def typeof(x: Any) -> Any:
+    """The type (shape, dtype, whether it is weak) of an array, tracer or number.
+
+    >>> typeof(1.0).shape
+    ()
+
+    TypeError for what is no value of a traced function.
+    """
+    return type_of(as_value(x, lambda: "typeof: x"))
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

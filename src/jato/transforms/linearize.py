@@ -190,9 +190,20 @@ def _linearized(
     return flat.out_tree.unflatten(outs), program, consts, args_tree, flat.out_tree, aux
 
 
+def _require_defaults(function: str, **given: tuple[Any, Any]) -> None:
+    """NotImplementedError for arguments, each (value, default), that have another value."""
+    for name, (value, default) in given.items():
+        check(
+            value is default,
+            NotImplementedError,
+            f"{function}: argument '{name}': expected {default!r}, got {value!r}",
+        )
+
+
 def vjp(
-    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Any = ()
-) -> Any:
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Any = (),
+    saveable_args: bool = True, in_nzs: Any = None,
+) -> Any:  # fmt: skip
     """Value of `fun` and the function that pulls cotangents back through it.
 
     Gives (out, vjp_fun), or (out, vjp_fun, aux) with `has_aux`.  vjp_fun(cotangent), with a
@@ -204,24 +215,34 @@ def vjp(
     >>> pull(jnp.ones(1))
     (Array([5.], dtype=float32), Array([2.], dtype=float32))
 
+    reduce_axes, saveable_args and in_nzs must have their defaults.
     TypeError for arguments that are no arrays; ValueError for a cotangent of another structure.
     """
+    check(
+        not reduce_axes,
+        NotImplementedError,
+        f"vjp: argument 'reduce_axes': expected (), got {reduce_axes!r}",
+    )
+    _require_defaults("vjp", saveable_args=(saveable_args, True), in_nzs=(in_nzs, None))
     out, program, consts, args_tree, out_tree, aux = _linearized(fun, primals, has_aux, "vjp")
     pull = Partial(_Pullback(function_name(fun), program, args_tree, out_tree), *consts)
     return (out, pull, aux) if has_aux else (out, pull)
 
 
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def linearize(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, in_nzs: Any = None
+) -> Any:
     """Value of `fun` and its derivative at `primals` as a linear function of tangents.
 
     Gives (out, jvp_fun), or (out, jvp_fun, aux).  Calling jvp_fun many times costs only the
-    linear part each time.
+    linear part each time.  in_nzs must be None.
 
     >>> import jato.numpy as jnp
     >>> out, push = linearize(lambda x: x * x, jnp.array([3.0]))
     >>> push(jnp.ones(1))
     Array([6.], dtype=float32)
     """
+    _require_defaults("linearize", in_nzs=(in_nzs, None))
     out, program, consts, args_tree, out_tree, aux = _linearized(fun, primals, has_aux, "linearize")
     push = Partial(_Pushforward(function_name(fun), program, args_tree, out_tree), *consts)
     return (out, push, aux) if has_aux else (out, push)

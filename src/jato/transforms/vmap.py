@@ -43,6 +43,7 @@ def vmap(
     axis_name: Hashable | None = None,
     axis_size: int | None = None,
     spmd_axis_name: Hashable | tuple[Hashable, ...] | None = None,
+    sum_match: bool = False,
 ) -> Callable[..., Any]:
     """`fun` mapped over an axis of its arguments, as one vectorized computation.
 
@@ -51,7 +52,7 @@ def vmap(
     arguments.  Keyword arguments are mapped along axis 0.  out_axes: where the mapped axis of
     each result goes, likewise; None only for results that do not depend on mapped arguments.
     axis_name: a name for collectives (`lax.psum`).  axis_size: needed only if nothing is mapped.
-    spmd_axis_name is accepted.
+    spmd_axis_name is accepted; sum_match must be False.
 
     >>> import jato.numpy as jnp
     >>> vmap(jnp.dot, in_axes=(0, None))(jnp.ones((2, 3)), jnp.ones(3))
@@ -61,6 +62,12 @@ def vmap(
     """
     name = function_name(fun)
     check(callable(fun), TypeError, f"vmap: expected a function, got {fun!r}")
+    check(
+        not sum_match,
+        NotImplementedError,
+        f"vmap of {name}: argument 'sum_match': expected False, got {sum_match!r}; reduce the "
+        "result with sum instead",
+    )
     if isinstance(in_axes, list):  # a frequent slip, which JAX forgives too
         in_axes = tuple(in_axes)
     _check_axes("in_axes", in_axes, name)
