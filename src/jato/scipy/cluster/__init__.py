@@ -1,0 +1,3 @@
+"""jato.scipy.cluster: vector quantization."""
+
+from jato.scipy.cluster import vq as vq
