@@ -53,6 +53,7 @@ from jato.core.compile_time import ensure_compile_time_eval as ensure_compile_ti
 from jato.core.named_scope import named_call as named_call
 from jato.core.named_scope import named_scope as named_scope
 from jato.core.placement import Device as Device
+from jato.core.placement import Shard as Shard
 from jato.core.trace import Tracer as _Tracer
 from jato.jit.api import (
     clear_caches as clear_caches,
@@ -80,6 +81,7 @@ from jato.numpy.methods import OPERATORS as _OPERATORS
 from jato.numpy.methods import install as _install_methods
 from jato.parallel.devices import (
     default_backend as default_backend,
+    default_device as default_device,
     device_count as device_count,
     device_get as device_get,
     device_put as device_put,

@@ -201,3 +201,17 @@ def test_under_transforms() -> None:
     np.testing.assert_allclose(
         found, jato.grad(lambda x: nn.gelu(x).sum())(X), rtol=1e-5, atol=1e-6
     )
+
+
+def test_scaled_matmul():
+    rng = np.random.default_rng(0)
+    a, b = (rng.normal(size=s).astype(np.float32) for s in ((2, 3, 8), (2, 5, 8)))
+    a_scale, b_scale = (rng.normal(size=s).astype(np.float32) for s in ((2, 3, 2), (2, 5, 4)))
+    expected = np.einsum("bmk,bnk->bmn", a * a_scale.repeat(4, -1), b * b_scale.repeat(2, -1))
+    np.testing.assert_allclose(jato.nn.scaled_matmul(a, b, a_scale, b_scale), expected, rtol=1e-4, atol=1e-5)
+    half = jato.nn.scaled_matmul(a, b, a_scale, b_scale, preferred_element_type=np.float16)
+    assert half.dtype == np.float16
+    with pytest.raises(TypeError, match="expected scales for each row of lhs and rhs"):
+        jato.nn.scaled_matmul(a, b, a_scale[:, :1], b_scale)
+    with pytest.raises(TypeError, match="to divide those of lhs"):
+        jato.nn.scaled_matmul(a, b, np.ones((2, 3, 3), np.float32), b_scale)

@@ -276,3 +276,26 @@ def test_debug_nans():
             g(np.array([1.0, 2, -1], "float32"))
         np.testing.assert_array_equal(g(np.ones(3, "float32")), [0, 0, 0])
     assert np.isnan(np.asarray(g(np.array([1.0, 2, -1], "float32")))).any()
+
+
+def test_shards():
+    x = jnp.ones((3, 2))
+    (shard,) = x.addressable_shards
+    assert shard.data is x and shard.index == (slice(None),) * 2 and shard.replica_id == 0
+    assert x.addressable_data(0) is x and len(x.global_shards) == 1
+    with pytest.raises(IndexError):
+        x.addressable_data(1)
+    count = len(jato.devices())
+    y = jato.pmap(lambda v: 2 * v)(np.arange(2.0 * count, dtype=np.float32).reshape(count, 2))
+    assert [s.device for s in y.addressable_shards] == jato.devices()
+    for shard in y.addressable_shards:
+        np.testing.assert_array_equal(shard.data, np.asarray(y)[shard.index])
+
+
+def test_default_device():
+    for device in (None, "cpu", jato.devices()[0]):
+        with jato.default_device(device):
+            assert jnp.ones(2).devices() == {jato.devices()[0]}
+    with pytest.raises(NotImplementedError, match="default_device: expected None, 'cpu' or"):
+        with jato.default_device("gpu"):
+            pass

@@ -56,3 +56,17 @@ class SingleDevice:
     @property
     def key(self) -> Any:
         return ("device", self.device.id)
+
+    def pieces(self, shape: tuple[int, ...]) -> list[tuple[Device, tuple[slice, ...]]]:
+        """Which device holds which part of an array of this shape."""
+        return [(self.device, (slice(None),) * len(shape))]
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The part of an array that one device holds: array[index] is data."""
+
+    device: Device
+    index: tuple[slice, ...]
+    replica_id: int
+    data: Any

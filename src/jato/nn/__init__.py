@@ -36,4 +36,5 @@ from jato.nn.normalization import (
     softmax as softmax,
     standardize as standardize,
 )
+from jato.nn.scaled_products import scaled_matmul as scaled_matmul
 from jato.numpy import tanh as tanh

@@ -16,7 +16,7 @@ from jato import _native
 from jato.base import dtypes
 from jato.base.errors import ConcretizationTypeError
 from jato.core.array import Array, ArrayImpl, array_format, array_repr, array_str, require_concrete
-from jato.core.placement import Device, SingleDevice
+from jato.core.placement import Device, Shard, SingleDevice
 from jato.core.trace import Tracer, install_operators
 from jato.jit.eager import public
 from jato.numpy import (
@@ -193,6 +193,19 @@ def _sharding(self: Any) -> Any:
     return SingleDevice(Device(0)) if self.placement is None else self.placement
 
 
+def _shards(self: Any) -> list[Shard]:
+    """What each device holds."""
+    pieces = _sharding(self).pieces(self.shape)
+    if len(pieces) == 1:
+        return [Shard(*pieces[0], 0, self)]
+    return [Shard(device, index, 0, self[index]) for device, index in pieces]
+
+
+def _addressable_data(self: Any, index: int) -> Any:
+    """What a device of this process holds.  IndexError for a number of no device."""
+    return _shards(self)[index].data
+
+
 def _platform(self: Any) -> str:
     """ "cpu"."""
     return "cpu"
@@ -220,6 +233,8 @@ _namespace: list[Any] = []
 
 
 METHODS: dict[str, Any] = {
+    "addressable_data": _addressable_data,
+    "addressable_shards": property(_shards),
     "all": reductions.all,
     "any": reductions.any,
     "argmax": reductions.argmax,
@@ -253,6 +268,7 @@ METHODS: dict[str, Any] = {
     "dot": _dot,
     "flat": property(_flat),
     "flatten": _flatten,
+    "global_shards": property(_shards),
     "imag": property(lambda self: rounding.imag(self)),
     "max": reductions.max,
     "mean": reductions.mean,

@@ -6,7 +6,8 @@ time.  A device is a queue of work; all devices share the memory and the cores o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,23 @@ def process_count(backend: str | None = None) -> int:
 def process_indices(backend: str | None = None) -> list[int]:
     """The numbers of all processes: [0]."""
     return list(range(process_count(backend)))
+
+
+@contextmanager
+def default_device(new_val: Device | str | None) -> Iterator[None]:
+    """Context manager that says where arrays are made: on the first device, as always.
+
+    NotImplementedError for another device; `device_put` moves arrays.
+
+    >>> with default_device(devices("cpu")[0]):
+    ...     pass
+    """
+    check(
+        new_val is None or new_val == "cpu" or new_val == Device(0),
+        NotImplementedError,
+        f"default_device: expected None, 'cpu' or {Device(0)}, got {new_val!r}. Try device_put.",
+    )
+    yield
 
 
 # names of before there were several processes on a host

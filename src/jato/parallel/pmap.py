@@ -13,6 +13,7 @@ Start at `pmap`; `PmapState.cold` compiles.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -63,6 +64,13 @@ class SplitOverDevices:
     @property
     def key(self) -> Any:
         return ("split", tuple(d.id for d in self.devices), self.sizes)
+
+    def pieces(self, shape: tuple[int, ...]) -> list[tuple[Device, tuple[slice, ...]]]:
+        """Which device holds which part of an array of this shape."""
+        ends = itertools.accumulate(self.sizes)
+        rest = (slice(None),) * (len(shape) - 1)
+        rows = zip(self.devices, self.sizes, ends, strict=True)
+        return [(device, (slice(end - size, end), *rest)) for device, size, end in rows]
 
 
 @dataclass(frozen=True)
