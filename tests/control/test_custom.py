@@ -257,6 +257,16 @@ class TestCustomVJP:
 
         close(grad(f)(X), X)
 
+    def test_keyword_only_arguments(self):
+        def f(x, *, times=2.0):
+            return times * x
+
+        g = custom_vjp(f)
+        g.defvjp(lambda x: (g(x), None), lambda _, ct: (10 * ct,))
+        close(grad(g)(f32(1)), f32(10))
+        with pytest.raises(TypeError, match=r"keyword-only arguments \(times\) are not possible"):
+            grad(lambda x: g(x, times=3.0))(f32(1))
+
     def test_symbolic_zeros_tell_what_is_differentiated(self):
         seen = []
         f = custom_vjp(ours.mul)

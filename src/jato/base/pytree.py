@@ -450,7 +450,7 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Sequence[tuple[Any, Any]], A
         return pairs, _children[kind](tree)[1]
     if isinstance(tree, dict):
         names = tuple(key.key for key, _ in pairs)
-        return pairs, (tree.default_factory, names) if kind is defaultdict else names
+        return pairs, (tree.default_factory, names) if isinstance(tree, defaultdict) else names
     return pairs, kind if hasattr(kind, "_fields") else None
 
 

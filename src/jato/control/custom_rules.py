@@ -119,7 +119,8 @@ class Signature:
             self.exact = len(kinds)
 
     def positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """The call's arguments by position, defaults filled in.  TypeError for keyword-only ones."""
+        """The call's arguments by position, defaults filled in.  TypeError for keyword-only ones,
+        unless they are left at their defaults."""
         if not kwargs and (len(args) == self.exact or self.signature is None):
             return args
         name = function_name(self.fun)
@@ -129,10 +130,11 @@ class Signature:
                 "derivative must be passed by position"
             )
         bound = self.signature.bind(*args, **kwargs)
+        given = list(bound.kwargs)
         bound.apply_defaults()
-        if bound.kwargs:
+        if given:
             raise TypeError(
-                f"{name}: keyword-only arguments ({', '.join(bound.kwargs)}) are not possible in "
+                f"{name}: keyword-only arguments ({', '.join(given)}) are not possible in "
                 "a function with a custom derivative. Make them positional."
             )
         return bound.args
