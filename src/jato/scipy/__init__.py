@@ -9,5 +9,6 @@ from jato.scipy import ndimage as ndimage
 from jato.scipy import optimize as optimize
 from jato.scipy import signal as signal
 from jato.scipy import sparse as sparse
+from jato.scipy import spatial as spatial
 from jato.scipy import special as special
 from jato.scipy import stats as stats

@@ -1,0 +1,3 @@
+"""jato.scipy.spatial: rotations."""
+
+from jato.scipy.spatial import transform as transform
