@@ -348,6 +348,20 @@ class TestCheckpoint:
         assert names.count("sin") == sines
         close(jit(grad(f))(X, X), np.exp(np.sin(X) * X) * np.cos(X) * X, 1e-4)
 
+    def test_policies_see_into_jitted_functions(self):
+        sine = jit(jit(lambda x: checkpoint_name(ours.sin(x), "kept")))
+
+        def f(x):
+            y = sine(x)
+            return total(ours.mul(ours.exp(y), y))
+
+        expected = jax.grad(lambda x: (jax.numpy.exp(jax.numpy.sin(x)) * jax.numpy.sin(x)).sum())(X)
+        for name, sines in (("kept", 0), ("other", 1)):
+            g = grad(checkpoint(f, policy=checkpoint_policies.save_only_these_names(name)))
+            close(g(X), expected, 1e-4)
+            reverse = str(make_jaxpr(g)(X)).split("checkpoint[")[2]
+            assert reverse.count(" sin ") == sines
+
     def test_offloading_policies_store(self):
         policies = checkpoint_policies
         chosen = policies.save_and_offload_only_these_names(

@@ -16,7 +16,7 @@ from typing import Any
 
 from jato.base.caches import weakly_cached
 from jato.base.errors import invariant
-from jato.core.graph import Graph, Node, evaluate
+from jato.core.graph import Graph, Node, Var, evaluate
 from jato.core.graph_dce import eliminate_dead_code
 from jato.core.primitive import AxisData, Primitive, UndefinedPrimal
 from jato.core.types import Zero
@@ -144,6 +144,30 @@ def call(graph: Graph, *operands: Any, name: str | None = None) -> list[Any]:
         closed = Graph(graph.constvars + graph.inputs, graph.nodes, graph.outputs, name=graph.name)
         operands = (*graph.consts, *operands)
     return call_p.bind(*operands, graph=closed, name=name or graph.name)
+
+
+@weakly_cached()
+def without_calls(graph: Graph) -> Graph:
+    """The graph with the operations of each call in its place."""
+    if not any(node.primitive is call_p for node in graph.nodes):
+        return graph
+    nodes: list[Node] = []
+
+    def splice(part: Graph, names: dict[Any, Any]) -> list[Any]:
+        """Appends the nodes of a graph whose inputs have these names; gives its results."""
+        for node in part.nodes:
+            atoms = [names.get(a, a) if type(a) is Var else a for a in node.inputs]
+            if node.primitive is call_p:
+                inner = node.params["graph"]
+                outs = splice(inner, dict(zip(inner.inputs, atoms, strict=True)))
+            else:
+                outs = [Var(v.aval) for v in node.outputs]
+                nodes.append(Node(node.primitive, atoms, outs, node.params, node.frame))
+            names.update(zip(node.outputs, outs, strict=True))
+        return [names.get(a, a) if type(a) is Var else a for a in part.outputs]
+
+    outputs = splice(graph, {})
+    return Graph(graph.inputs, nodes, outputs, graph.constvars, graph.consts, graph.name)
 
 
 def merge(mask: Sequence[bool], where_true: Sequence[Any], where_false: Sequence[Any]) -> list[Any]:

@@ -19,7 +19,7 @@ from jato.base.caches import weakly_cached
 from jato.base.errors import check
 from jato.base.pytree import FlatFunction, function_name, tree_flatten
 from jato.base.signatures import leaf_names
-from jato.control.call import GraphCall, merge
+from jato.control.call import GraphCall, merge, without_calls
 from jato.core.graph import Graph, Node, Var, constants_to_inputs
 from jato.core.graph_dce import eliminate_dead_code
 from jato.core.primitive import AxisData, Primitive
@@ -204,6 +204,8 @@ def recomputing_split(
     """Splits a graph so that the unknown part recomputes what the policy does not store.
 
     prevent_cse: barriers keep what is recomputed apart from what was computed before."""
+    if policy is not _nothing:
+        graph = without_calls(graph)  # the policy decides about what jitted functions compute too
     halves = split_graph(graph, unknown)
     known_count = sum(not u for u in halves.out_unknown)
     stored_vars, remaining = _divide(halves.known, policy)
