@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from reference_eval import as_call, close, ours, theirs
 
+import jato
+import jato.lax
 from jato.compiler.pipeline import optimize
 from jato.control import checkpoint as checkpoint_module
 from jato.control import custom_jvp as custom_jvp_module
@@ -361,6 +363,38 @@ class TestCheckpoint:
             close(g(X), expected, 1e-4)
             reverse = str(make_jaxpr(g)(X)).split("checkpoint[")[2]
             assert reverse.count(" sin ") == sines
+
+    @pytest.mark.parametrize("reverse", [False, True])
+    @pytest.mark.parametrize(
+        ("policy", "products"),
+        [
+            (None, 3),
+            (checkpoint_policies.dots_saveable, 2),
+            (checkpoint_policies.dots_with_no_batch_dims_saveable, 2),
+            (checkpoint_policies.save_only_these_names("other"), 3),
+            (checkpoint_policies.everything_saveable, 2),
+        ],
+    )
+    def test_policies_see_into_scans(self, policy, products, reverse):
+        """One product forwards, one backwards, and one again unless it is stored."""
+        w = np.linspace(-1, 1, 9, dtype=f32).reshape(3, 3)
+        xs = np.linspace(0, 1, 12, dtype=f32).reshape(4, 3)
+
+        def of(lax, save):
+            def body(c, x):
+                y = lax.dot(lax.sin(lax.add(c, x)), w)
+                return y, lax.sin(y)
+
+            def f(c, xs):
+                carry, ys = save(lambda c, xs: lax.scan(body, c, xs, reverse=reverse))(c, xs)
+                return lax.add(carry.sum(), lax.mul(ys, ys).sum())
+
+            return f
+
+        mine = grad(of(jato.lax, lambda f: checkpoint(f, policy=policy)), (0, 1))
+        close(mine(X, xs), jax.grad(of(jax.lax, lambda f: f), (0, 1))(X, xs), 1e-4)
+        close(jit(mine)(X, xs), jax.grad(of(jax.lax, lambda f: f), (0, 1))(X, xs), 1e-4)
+        assert str(make_jaxpr(mine)(X, xs)).count("dot_general") == products
 
     def test_offloading_policies_store(self):
         policies = checkpoint_policies

@@ -20,6 +20,7 @@ from jato.base.errors import check
 from jato.base.pytree import FlatFunction, function_name, tree_flatten
 from jato.base.signatures import leaf_names
 from jato.control.call import GraphCall, merge, without_calls
+from jato.control.scan import scan_p, stacked
 from jato.core.graph import Graph, Node, Var, constants_to_inputs
 from jato.core.graph_dce import eliminate_dead_code
 from jato.core.primitive import AxisData, Primitive
@@ -208,7 +209,7 @@ def recomputing_split(
         graph = without_calls(graph)  # the policy decides about what jitted functions compute too
     halves = split_graph(graph, unknown)
     known_count = sum(not u for u in halves.out_unknown)
-    stored_vars, remaining = _divide(halves.known, policy)
+    first_nodes, stored_vars, remaining = _divide(halves.known, policy)
     recompute = _recomputation(halves, stored_vars, remaining)
     width = len(halves.known.inputs)  # leading known consts included
     smaller, needed = eliminate_dead_code(recompute, keep_inputs=False)
@@ -229,7 +230,7 @@ def recomputing_split(
         smaller = _with_barriers(smaller, sum(needs_known))
     known = Graph(
         halves.known.inputs,
-        halves.known.nodes,
+        first_nodes,
         halves.known.outputs[:known_count] + stored_vars,
         name=graph.name,
     )
@@ -244,16 +245,49 @@ def recomputing_split(
     )
 
 
-def _divide(graph: Graph, policy: Policy) -> tuple[list[Var], list[Node]]:
-    """(results the policy stores, nodes that are run again)."""
+def _divide(graph: Graph, policy: Policy) -> tuple[list[Node], list[Var], list[Node]]:
+    """(nodes of the first run, results the policy stores, nodes that are run again)."""
+    first: list[Node] = []
     stored: list[Var] = []
     remaining: list[Node] = []
     for node in graph.nodes:
-        if policy(node.primitive, *[a.aval for a in node.inputs], **node.params):
+        if _is_stored(node, policy):
+            first.append(node)
             stored.extend(node.outputs)
-        else:
-            remaining.append(node)
-    return stored, remaining
+            continue
+        twice = (node, [], node)
+        if node.primitive is scan_p and policy is not _nothing:
+            twice = _divided_scan(node, policy)
+        first.append(twice[0])
+        stored.extend(twice[1])
+        remaining.append(twice[2])
+    return first, stored, remaining
+
+
+def _is_stored(node: Node, policy: Policy) -> bool:
+    return bool(policy(node.primitive, *[a.aval for a in node.inputs], **node.params))
+
+
+def _divided_scan(node: Node, policy: Policy) -> tuple[Node, list[Var], Node]:
+    """(scan that stacks what the policy stores of each step, these stacks, scan that takes them)."""
+    params = node.params
+    body = without_calls(params["graph"])
+    chosen = [n for n in body.nodes if _is_stored(n, policy)]
+    values = [v for n in chosen for v in n.outputs]
+    if not values:
+        return node, [], node
+    stacks = [Var(stacked(v.aval, params["length"])) for v in values]
+    stacking = Graph(body.inputs, body.nodes, body.outputs + values, name=body.name)
+    taken = set(chosen)
+    rest = [n for n in body.nodes if n not in taken]
+    taking = Graph(body.inputs + values, rest, body.outputs, name=body.name)
+    forward = Node(
+        scan_p, node.inputs, [*node.outputs, *stacks], {**params, "graph": stacking}, node.frame
+    )
+    again = Node(
+        scan_p, [*node.inputs, *stacks], node.outputs, {**params, "graph": taking}, node.frame
+    )
+    return forward, stacks, again
 
 
 def _recomputation(halves: SplitGraph, stored: list[Var], nodes: list[Node]) -> Graph:
