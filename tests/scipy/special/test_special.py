@@ -63,6 +63,14 @@ def test_unary(name: str) -> None:
         _agree(ours, reference(wide), min(1e-11, tolerance), 1e-290 if name != "logit" else 1e-15)
 
 
+@pytest.mark.parametrize("name", ["erfcinv", "ndtr", "log_ndtr", "ndtri"])
+def test_half_precision(name: str) -> None:
+    x = np.float16([0.01, 0.3, 0.9, 1.0] if name.endswith("i") else [0.01, 0.3, 1.5, 1.9])
+    found = getattr(special, name)(x)
+    assert found.dtype == np.float16
+    _agree(found, getattr(scipy.special, name)(x.astype(np.float64)), 2e-3)
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("name", BINARY)
 def test_binary(name: str) -> None:

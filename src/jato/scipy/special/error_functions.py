@@ -16,8 +16,8 @@ import numpy as np
 from jato.control.custom_jvp import custom_jvp
 from jato.core.types import type_of
 from jato.jit.eager import public
+from jato.lax.operands import narrow, wide
 from jato.ops import elementwise as ops
-from jato.ops.convert import convert_element_type
 from jato.ops.structural import full_like
 from jato.scipy.special.arguments import real_operand
 
@@ -62,7 +62,7 @@ def erfcinv(y: Any) -> Any:
     True
     """
     y = real_operand("erfcinv", y)
-    return ops.mul(_ndtri(ops.mul(y, 0.5)), -math.sqrt(0.5))
+    return narrow(ops.mul(_ndtri(ops.mul(wide(y), 0.5)), -math.sqrt(0.5)), y)
 
 
 @custom_jvp
@@ -83,7 +83,8 @@ def ndtr(x: Any) -> Any:
     >>> float(ndtr(0.0))
     0.5
     """
-    return _ndtr(real_operand("ndtr", x))
+    x = real_operand("ndtr", x)
+    return narrow(_ndtr(wide(x)), x)
 
 
 def _terms(series_order: int) -> list[float]:
@@ -129,7 +130,8 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
     >>> round(float(log_ndtr(-100.0)), 1)
     -5005.5
     """
-    return _log_ndtr(real_operand("log_ndtr", x), series_order)
+    x = real_operand("log_ndtr", x)
+    return narrow(_log_ndtr(wide(x), series_order), x)
 
 
 # numerators and denominators of AS 241, lowest power first: centre, tail, far tail
@@ -201,7 +203,4 @@ def ndtri(p: Any) -> Any:
     0.0
     """
     p = real_operand("ndtri", p)
-    dtype = type_of(p).dtype
-    if dtype.itemsize >= 4:
-        return _ndtri(p)
-    return convert_element_type(_ndtri(convert_element_type(p, np.float32)), dtype)
+    return narrow(_ndtri(wide(p)), p)
