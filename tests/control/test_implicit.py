@@ -54,7 +54,9 @@ def conjugate_gradients(matvec, y):
 
 
 def by_iteration(a, b):
-    return (implicit.custom_linear_solve(lambda x: a @ x, b, conjugate_gradients, symmetric=True) ** 2).sum()
+    return (
+        implicit.custom_linear_solve(lambda x: a @ x, b, conjugate_gradients, symmetric=True) ** 2
+    ).sum()
 
 
 def test_linear_solve(wrap):
@@ -69,7 +71,10 @@ def test_linear_solve(wrap):
 
 @pytest.mark.parametrize("axes", [(0, None), (None, 0), (0, 0)])
 def test_linear_solve_mapped(wrap, axes):
-    args = [x if axis == 0 else x[0] for x, axis in zip((BATCH, np.stack([B, 2 * B])), axes, strict=True)]
+    args = [
+        x if axis == 0 else x[0]
+        for x, axis in zip((BATCH, np.stack([B, 2 * B])), axes, strict=True)
+    ]
     close(jato.vmap(wrap(by_lu), axes)(*args), jato.vmap(direct, axes)(*args), 1e-4)
     mine = jato.vmap(wrap(jato.grad(by_lu, (0, 1))), axes)(*args)
     close(mine, jato.vmap(jato.grad(direct, (0, 1)), axes)(*args), 1e-4)
@@ -83,7 +88,11 @@ def test_symmetric_solve_by_iteration(wrap):
     gradient = np.asarray(jato.grad(f)(S, B))
     close((gradient + gradient.T) / 2, jato.grad(symmetric)(S, B), 1e-2)
     summed = lambda b: jato.vmap(lambda v: f(S, v))(b).sum()
-    close(jato.grad(summed)(np.stack([B, -B])), np.stack([1, -1])[:, None] * jato.grad(direct, 1)(S, B), 1e-3)
+    close(
+        jato.grad(summed)(np.stack([B, -B])),
+        np.stack([1, -1])[:, None] * jato.grad(direct, 1)(S, B),
+        1e-3,
+    )
 
 
 def test_auxiliary_values(wrap):
@@ -103,15 +112,23 @@ def test_auxiliary_values(wrap):
 def test_linear_solve_messages():
     solve = lambda matvec, y: jnp.linalg.solve(A, y)
     f = lambda b: implicit.custom_linear_solve(lambda x: A @ x, b, solve).sum()
-    close(jato.jvp(f, (B,), (B,)), jax.jvp(lambda b: jax.numpy.linalg.solve(A, b).sum(), (B,), (B,)), 1e-4)
+    close(
+        jato.jvp(f, (B,), (B,)),
+        jax.jvp(lambda b: jax.numpy.linalg.solve(A, b).sum(), (B,), (B,)),
+        1e-4,
+    )
     with pytest.raises(TypeError, match="reverse mode needs transpose_solve, or symmetric=True"):
         jato.grad(f)(B)
     for run in (lambda f: f(B), lambda f: jato.jit(f)(B)):
         with pytest.raises(TypeError, match="b and the result of <lambda> must have equal types"):
             run(lambda b: implicit.custom_linear_solve(lambda x: x, b, lambda matvec, y: y[:2]))
-    with pytest.raises(TypeError, match="b and the result of <lambda> must have the same structure"):
+    with pytest.raises(
+        TypeError, match="b and the result of <lambda> must have the same structure"
+    ):
         jato.jit(lambda b: implicit.custom_linear_solve(lambda x: (x, x), b, solve))(B)
-    with pytest.raises(TypeError, match=r"with has_aux, <lambda> must return \(solution, auxiliary\)"):
+    with pytest.raises(
+        TypeError, match=r"with has_aux, <lambda> must return \(solution, auxiliary\)"
+    ):
         implicit.custom_linear_solve(lambda x: x, B, lambda matvec, y: y, has_aux=True)
     with pytest.raises(TypeError, match="solve must be a function, got 3"):
         implicit.custom_linear_solve(lambda x: x, B, 3)
@@ -160,7 +177,9 @@ def test_root_messages():
     with pytest.raises(TypeError, match="custom_root: f must be a function"):
         implicit.custom_root(1, 1.0, newton, newton)
     for run in (lambda f: f(f32(1)), lambda f: jato.jit(f)(f32(1))):
-        with pytest.raises(TypeError, match="initial_guess and the result of <lambda> must have the same structure"):
+        with pytest.raises(
+            TypeError, match="initial_guess and the result of <lambda> must have the same structure"
+        ):
             run(lambda a: implicit.custom_root(lambda x: x - a, a, lambda f, x: (x, x), newton))
 
 

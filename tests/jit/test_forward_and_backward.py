@@ -76,7 +76,12 @@ def test_sharding_is_refused(call: Any) -> None:
 def test_names_of_the_package() -> None:
     assert jato.typeof(X).shape == (3,) and jato.typeof(1.0).weak_type
     assert jato.jacobian is jato.jacrev and jato.checkpoint_policies.dots_saveable
-    assert (jato.host_id(), jato.host_count(), jato.host_ids(), jato.process_indices()) == (0, 1, [0], [0])
+    assert (jato.host_id(), jato.host_count(), jato.host_ids(), jato.process_indices()) == (
+        0,
+        1,
+        [0],
+        [0],
+    )
     assert jato.copy_to_host_async({"a": X})["a"] is X
     with jato.debug_nans(new_val=True):
         assert jato.config.jax_debug_nans
@@ -84,5 +89,9 @@ def test_names_of_the_package() -> None:
         assert not jato.config.jax_disable_jit
     with jato.disable_jit():
         assert jato.config.jax_disable_jit
-    with jato.default_prng_impl("threefry2x32"), jato.enable_custom_prng(), jato.check_tracer_leaks():
+    with (
+        jato.default_prng_impl("threefry2x32"),
+        jato.enable_custom_prng(),
+        jato.check_tracer_leaks(),
+    ):
         assert jato.config.jax_enable_custom_prng and jato.config.jax_check_tracer_leaks

@@ -23,10 +23,24 @@ def floats(*shape: int) -> np.ndarray:
 
 MODES = {
     "rows": ((4, 3), (2, 3, 5), (((1,), (1,)), ((), ())), 0, (0,), [1, 2]),
-    "batched rows": ((2, 4, 3), (2, 2, 3, 5), (((2,), (2,)), ((0,), (1,))), 1, (0,), [[1, 3], [0, 2]]),
+    "batched rows": (
+        (2, 4, 3),
+        (2, 2, 3, 5),
+        (((2,), (2,)), ((0,), (1,))),
+        1,
+        (0,),
+        [[1, 3], [0, 2]],
+    ),
     "broadcast": ((2, 4, 3), (2, 2, 3, 5), (((2,), (2,)), ((0,), (1,))), 1, (0,), [2, 1]),
     "contracted": ((4, 3), (4, 5), (((0,), (0,)), ((), ())), 0, (), [1, 2, 0]),
-    "contracted, batched": ((2, 3, 4), (2, 4, 5), (((2,), (1,)), ((0,), (0,))), 2, (), [[1, 2], [4, 0]]),
+    "contracted, batched": (
+        (2, 3, 4),
+        (2, 4, 5),
+        (((2,), (1,)), ((0,), (0,))),
+        2,
+        (),
+        [[1, 2], [4, 0]],
+    ),
     "mapped": ((2, 4, 3), (2, 3, 5), (((2,), (1,)), ((0,), (0,))), 0, (), [1, 1]),
 }
 
@@ -111,7 +125,9 @@ def test_scatter_apply(unique: bool) -> None:
     if unique:
         slope = np.where(np.isin(np.arange(5), places), np.cos(x), 1)
         np.testing.assert_allclose(jato.grad(lambda v: ours(v).sum())(x), slope, rtol=1e-6)
-    with pytest.raises(TypeError, match=r"expected func \(<lambda>\) to keep float32\[5\], got bool"):
+    with pytest.raises(
+        TypeError, match=r"expected func \(<lambda>\) to keep float32\[5\], got bool"
+    ):
         of(lax, lambda v: v > 1)(x)
 
 
@@ -177,7 +193,9 @@ def test_shapes_of_convolutions(padding: Any, strides: tuple[int, int]) -> None:
 def test_shapes_of_windows() -> None:
     args = (5, 6), (2, 3), (1, 2), ((0, 0), (1, 1))
     for extra in ((), ((2, 1), (1, 2))):
-        assert lax.reduce_window_shape_tuple(*args, *extra) == jax.lax.reduce_window_shape_tuple(*args, *extra)
+        assert lax.reduce_window_shape_tuple(*args, *extra) == jax.lax.reduce_window_shape_tuple(
+            *args, *extra
+        )
     assert lax.reduce_window_shape_tuple((5, 6), (2, 3), (1, 2), "SAME") == (5, 3)
     for names in (("NHWC", "HWIO", "NHWC"), ("CNH", "HOI", "NHC")):
         assert lax.conv_general_permutations(names) == jax.lax.conv_general_permutations(names)
@@ -190,9 +208,15 @@ def test_shapes_of_windows() -> None:
 def test_accuracy(name: str) -> None:
     x = np.float32(0.5)
     f = getattr(lax, name)
-    for accuracy in (lax.AccuracyMode.HIGHEST, lax.AccuracyMode.DEFAULT, lax.Tolerance(rtol=1e-5, ulps=2)):
+    for accuracy in (
+        lax.AccuracyMode.HIGHEST,
+        lax.AccuracyMode.DEFAULT,
+        lax.Tolerance(rtol=1e-5, ulps=2),
+    ):
         assert float(f(x, accuracy=accuracy)) == float(f(x))
-    with pytest.raises(NotImplementedError, match=f"{name}: argument 'accuracy': .* within 2 units"):
+    with pytest.raises(
+        NotImplementedError, match=f"{name}: argument 'accuracy': .* within 2 units"
+    ):
         f(x, accuracy=lax.Tolerance(ulps=1))
     with pytest.raises(NotImplementedError, match="'accuracy'"):
         f(x, accuracy=lax.Tolerance(rtol=1e-9))

@@ -184,7 +184,9 @@ def test_derivative_of_eig(dtype: Any, sides: tuple[bool, bool], n: int) -> None
     close(tangents, peer, dtype)
     step = 1e-6
     ahead, back = (of(linalg)(x + s * t) for s in (step, -step))
-    numeric = [(np.asarray(p) - np.asarray(m)) / (2 * step) for p, m in zip(ahead, back, strict=True)]
+    numeric = [
+        (np.asarray(p) - np.asarray(m)) / (2 * step) for p, m in zip(ahead, back, strict=True)
+    ]
     close(tangents, numeric, np.float32)
 
 

@@ -32,7 +32,9 @@ def test_against_numpy(degree: int, points: int, columns: int | None, weighted: 
     close(jnp.polyfit(x, y, degree, w=w), expected)
     close(jato.jit(lambda x, y: jnp.polyfit(x, y, degree, w=w))(x, y), expected)
     for mine, theirs in zip(
-        jnp.polyfit(x, y, degree, w=w, full=True), np.polyfit(x, y, degree, w=w, full=True), strict=True
+        jnp.polyfit(x, y, degree, w=w, full=True),
+        np.polyfit(x, y, degree, w=w, full=True),
+        strict=True,
     ):
         close(mine, theirs)
     for cov in (True, "unscaled"):
@@ -46,7 +48,9 @@ def test_against_numpy(degree: int, points: int, columns: int | None, weighted: 
 
 def test_other_dtypes() -> None:
     assert jnp.polyfit(np.arange(4), np.arange(4), 1).dtype == np.float64
-    assert jnp.polyfit(np.arange(4, dtype=np.float32), np.ones(4, np.float32), 1).dtype == np.float32
+    assert (
+        jnp.polyfit(np.arange(4, dtype=np.float32), np.ones(4, np.float32), 1).dtype == np.float32
+    )
     x = np.arange(4.0)
     np.testing.assert_allclose(jnp.polyfit(x, 1j * x + 2, 1), [1j, 2], atol=1e-12)
 
@@ -57,7 +61,9 @@ def test_derivative() -> None:
         direction = RNG.normal(size=6)
         _, tangent = jato.jvp(f, (at,), (direction,))
         step = 1e-6
-        numeric = (np.asarray(f(at + step * direction)) - np.asarray(f(at - step * direction))) / (2 * step)
+        numeric = (np.asarray(f(at + step * direction)) - np.asarray(f(at - step * direction))) / (
+            2 * step
+        )
         np.testing.assert_allclose(tangent, numeric, rtol=1e-6, atol=1e-7)
         cotangent = np.array([1.0, 2.0, 3.0])
         gradient = jato.grad(lambda v, f=f: (f(v) * cotangent).sum())(at)
@@ -69,10 +75,22 @@ def test_derivative() -> None:
     [
         (lambda v: jnp.polyfit(v, v, -1), ValueError, "'deg' must not be negative"),
         (lambda v: jnp.polyfit(v, v, 1.5), TypeError, "float"),
-        (lambda v: jnp.polyfit(v[:0], v[:0], 1), TypeError, "'x' must be a vector with at least one"),
-        (lambda v: jnp.polyfit(v, v[:2], 1), TypeError, "'y' must be a vector or a matrix with as many"),
+        (
+            lambda v: jnp.polyfit(v[:0], v[:0], 1),
+            TypeError,
+            "'x' must be a vector with at least one",
+        ),
+        (
+            lambda v: jnp.polyfit(v, v[:2], 1),
+            TypeError,
+            "'y' must be a vector or a matrix with as many",
+        ),
         (lambda v: jnp.polyfit(v, v, 1, w=v[:2]), TypeError, "'w' must have the shape of x"),
-        (lambda v: jnp.polyfit(v, v, 2, cov=True), ValueError, "a scaled covariance needs more than 3"),
+        (
+            lambda v: jnp.polyfit(v, v, 2, cov=True),
+            ValueError,
+            "a scaled covariance needs more than 3",
+        ),
     ],
 )
 def test_messages(call: Any, error: type[Exception], message: str) -> None:

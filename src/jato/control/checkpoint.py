@@ -332,9 +332,7 @@ def _with_barriers(graph: Graph, count: int) -> Graph:
         Node(n.primitive, [read(a) for a in n.inputs], n.outputs, n.params, n.frame)
         for n in graph.nodes
     ]
-    return Graph(
-        graph.inputs, barriers + nodes, [read(a) for a in graph.outputs], name=graph.name
-    )
+    return Graph(graph.inputs, barriers + nodes, [read(a) for a in graph.outputs], name=graph.name)
 
 
 class Checkpoint(GraphCall):

@@ -166,7 +166,9 @@ def _difference(x: Any, y: Any) -> Any:
 # ---- the user's side
 
 
-def _traced(what: str, fun: Callable[..., Any], tree: Any, avals: Sequence[Any]) -> tuple[Closed, Any]:
+def _traced(
+    what: str, fun: Callable[..., Any], tree: Any, avals: Sequence[Any]
+) -> tuple[Closed, Any]:
     """(graph of fun(tree), what it captured), and the structure of its result."""
     trees: list[Any] = []
 

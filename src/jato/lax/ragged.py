@@ -162,9 +162,7 @@ def _masked(what: str, lhs: Any, group_sizes: Any, axis: int, outer: Sequence[in
     full = (sizes.shape[-1], *shape)
     places = (*(d + 1 for d in outer), 0)
     order = sorted(range(rank), key=lambda i: places[i])
-    bounds = [
-        broadcast_in_dim(transpose(x, order), full, sorted(places)) for x in (starts, ends)
-    ]
+    bounds = [broadcast_in_dim(transpose(x, order), full, sorted(places)) for x in (starts, ends)]
     position = broadcasted_iota(sizes.dtype, full, axis + 1)
     inside = bitwise_and(ge(position, bounds[0]), lt(position, bounds[1]))
     spread = broadcast_in_dim(expand_dims(lhs, (0,)), full, range(len(full)))

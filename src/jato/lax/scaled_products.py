@@ -35,7 +35,9 @@ def scaled_dot(
     ...            preferred_element_type=np.float32).tolist()
     [[[10.0], [10.0]]]
     """
-    wanted = dtypes.canonicalize("bfloat16" if preferred_element_type is None else preferred_element_type)
+    wanted = dtypes.canonicalize(
+        "bfloat16" if preferred_element_type is None else preferred_element_type
+    )
     wide = dtypes.promote_types(wanted, np.dtype("float32"))
     parts = [
         _scaled(name, x, scale, wide)
@@ -51,7 +53,8 @@ def _scaled(name: str, x: Any, scale: Any, dtype: Any) -> Any:
         return values
     shape, blocks = type_of(x).shape, type_of(scale).shape
     check(
-        len(shape) == len(blocks) and all(b and n % b == 0 for n, b in zip(shape, blocks, strict=True)),
+        len(shape) == len(blocks)
+        and all(b and n % b == 0 for n, b in zip(shape, blocks, strict=True)),
         TypeError,
         f"scaled_dot: expected the extents of {name}_scale to divide those of {name}, {shape}, got "
         f"{blocks}",

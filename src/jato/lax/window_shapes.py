@@ -12,7 +12,9 @@ from jato.ops.window import conv_dimension_numbers, padtype_to_pads
 Shape = tuple[int, ...]
 
 
-def _windows(function: str, sizes: Sequence[int], window: Sequence[int], strides: Any, pads: Any) -> Shape:
+def _windows(
+    function: str, sizes: Sequence[int], window: Sequence[int], strides: Any, pads: Any
+) -> Shape:
     """How many windows fit on each axis."""
     check(
         len(sizes) == len(window) == len(strides) == len(pads),
@@ -121,9 +123,7 @@ def conv_transpose_shape_tuple(
             f"{padding!r}",
         )
         rows = zip(sizes, window, window_strides, strict=True)
-        grown = tuple(
-            n * s if padding == "SAME" else n * s + max(k - s, 0) for n, k, s in rows
-        )
+        grown = tuple(n * s if padding == "SAME" else n * s + max(k - s, 0) for n, k, s in rows)
     else:
         rows = zip(sizes, window, window_strides, padding, strict=True)
         grown = tuple((n - 1) * s - k + 2 + low + high for n, k, s, (low, high) in rows)
