@@ -40,16 +40,20 @@ CASES = {
 }  # fmt: skip
 
 
+LIMITED = "l-bfgs-experimental-do-not-rely-on-this"
+
+
+@pytest.mark.parametrize("method", ["BFGS", LIMITED])
 @pytest.mark.parametrize("name", CASES)
-def test_minima(name: str) -> None:
+def test_minima(name: str, method: str) -> None:
     f, start = CASES[name]
     with jato.enable_x64(True):
-        found = minimize(f, start, method="BFGS", tol=1e-8)
+        found = minimize(f, start, method=method, tol=1e-8)
         assert isinstance(found, OptimizeResults)
         assert bool(found.success)
         assert int(found.status) == 0
         assert float(jnp.max(jnp.abs(found.jac))) < 1e-8
-        np.testing.assert_allclose(found.fun, f(found.x))
+        np.testing.assert_allclose(found.fun, f(found.x), atol=1e-20)
         theirs = scipy.optimize.minimize(
             lambda x: float(f(x)),
             start,
@@ -61,7 +65,8 @@ def test_minima(name: str) -> None:
         if name != "waves":  # more than one minimum
             np.testing.assert_allclose(found.x, theirs.x, atol=1e-6)
         hessian = jato.hessian(f)(found.x)
-        if name == "quadratic":
+        assert (found.hess_inv is None) == (method == LIMITED)
+        if name == "quadratic" and method == "BFGS":
             np.testing.assert_allclose(found.hess_inv @ hessian, np.eye(6), atol=0.3)
 
 
@@ -81,6 +86,10 @@ def test_inside_of_programs() -> None:
 def test_endings() -> None:
     stopped = minimize(rosenbrock, jnp.zeros(2), method="BFGS", options={"maxiter": 2})
     assert (int(stopped.status), bool(stopped.success), int(stopped.nit)) == (1, False, 2)
+    few = minimize(rosenbrock, jnp.zeros(2), method=LIMITED, options={"maxfun": 5, "maxcor": 3})
+    assert (int(few.status), bool(few.success)) == (1, False)
+    settled = minimize(rosenbrock, jnp.zeros(2), method=LIMITED, options={"ftol": 1e-2})
+    assert bool(settled.success)
     # no minimum: the values fall without end, or are no numbers
     endless = minimize(lambda x: jnp.sum(jnp.log(x - 2)), jnp.ones(1), method="BFGS")
     assert not bool(endless.success)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import jato.numpy as jnp
 from jato.control.cond import cond
+from jato.control.scan import scan
 from jato.control.while_loop import while_loop
 from jato.numpy.promote import as_array
 from jato.scipy.special.arguments import named_operands
@@ -108,32 +109,95 @@ def _line_search(
     return step, found | (low.step > 0), k
 
 
+class _Method(NamedTuple):
+    """How curvature is remembered: start(x0) -> memory; direction(memory, slope), a way down;
+    update(memory, s, y, first), after a step s that changed the slope by y."""
+
+    start: Callable[[Any], Any]
+    direction: Callable[[Any, Any], Any]
+    update: Callable[[Any, Any, Any, Any], Any]
+
+
+def _updated_inverse(inverse: Any, s: Any, y: Any, first: Any) -> Any:
+    one = jnp.eye(s.shape[0], dtype=s.dtype)
+    rho = 1 / jnp.dot(s, y)
+    # the first estimate has the scale of the curvature that was seen (6.20)
+    base = jnp.where(first, one / (rho * jnp.dot(y, y)), inverse)
+    left = one - rho * jnp.outer(s, y)
+    return left @ base @ left.T + rho * jnp.outer(s, s)
+
+
+_BFGS = _Method(
+    start=lambda x: jnp.eye(x.shape[0], dtype=x.dtype),
+    direction=lambda inverse, slope: -inverse @ slope,
+    update=_updated_inverse,
+)
+
+
+def _limited(count: int) -> _Method:
+    """The last steps and changes of slope instead of a matrix: algorithm 7.4."""
+
+    def start(x: Any) -> Any:
+        rows = jnp.zeros((count, x.shape[0]), x.dtype)
+        return rows, rows, jnp.zeros(count, x.dtype), jnp.ones((), x.dtype)
+
+    def direction(memory: Any, slope: Any) -> Any:
+        *history, scale = memory  # rho is 0 where there was no step yet
+
+        def back(q: Any, step: Any) -> tuple[Any, Any]:
+            s, y, rho = step
+            share = rho * jnp.dot(s, q)
+            return q - share * y, share
+
+        q, shares = scan(back, slope, tuple(history), reverse=True)
+
+        def forth(r: Any, step: Any) -> tuple[Any, None]:
+            s, y, rho, share = step
+            return r + s * (share - rho * jnp.dot(y, r)), None
+
+        return -scan(forth, scale * q, (*history, shares))[0]
+
+    def update(memory: Any, s: Any, y: Any, first: Any) -> Any:
+        steps, changes, rhos, _ = memory
+        rho = 1 / jnp.dot(s, y)
+        appended = lambda rows, row: jnp.concatenate([rows[1:], row[None]])
+        scale = 1 / (rho * jnp.dot(y, y))
+        return appended(steps, s), appended(changes, y), appended(rhos, rho), scale
+
+    return _Method(start, direction, update)
+
+
 class _State(NamedTuple):
     x: Any
     value: Any
     slope: Any
-    inverse: Any
+    memory: Any
     iterations: Any
     evaluations: Any
     failed: Any
+    settled: Any
 
 
 def _minimized(
-    f: Callable[[Any], Any], x0: Any, gtol: float, norm: float, most: int, search: int
-) -> OptimizeResults:
+    f: Callable[[Any], Any], x0: Any, method: _Method, options: Mapping[str, Any]
+) -> tuple[_State, Any, Any]:
+    """(the last state, success, status)"""
     with_slope = value_and_grad(f)
     value, slope = with_slope(x0)
-    one = jnp.eye(x0.shape[0], dtype=x0.dtype)
-    zero = jnp.zeros((), int)
+    zero, no = jnp.zeros((), int), jnp.zeros((), bool)
 
     def converged(state: _State) -> Any:
-        return jnp.linalg.norm(state.slope, ord=norm) < gtol
+        return jnp.linalg.norm(state.slope, ord=options["norm"]) < options["gtol"]
 
     def unfinished(state: _State) -> Any:
-        return ~converged(state) & ~state.failed & (state.iterations < most)
+        done = converged(state) | state.failed | state.settled
+        left = state.iterations < options["maxiter"]
+        if options["maxfun"] is not None:
+            left &= state.evaluations < options["maxfun"]
+        return ~done & left
 
     def step(state: _State) -> _State:
-        direction = -state.inverse @ state.slope
+        direction = method.direction(state.memory, state.slope)
         descends = jnp.dot(direction, state.slope) < 0
         direction = jnp.where(descends, direction, -state.slope)
 
@@ -142,43 +206,64 @@ def _minimized(
             return value, jnp.dot(slope, direction)
 
         start = _Point(jnp.zeros((), x0.dtype), state.value, jnp.dot(state.slope, direction))
-        t, found, count = _line_search(along, start, search)
+        t, found, count = _line_search(along, start, options["line_search_maxiter"])
         s = t * direction
         x = state.x + s
         value, slope = with_slope(x)
         y = slope - state.slope
-        curvature = jnp.dot(s, y)
-        usable = found & (curvature > 0)
-        rho = 1 / jnp.where(usable, curvature, 1)
-        # the first estimate has the scale of the curvature that was seen (6.20)
-        scale = jnp.where(state.iterations == 0, curvature / jnp.maximum(jnp.dot(y, y), 1e-30), 1)
-        base = jnp.where((state.iterations == 0) & usable, scale * one, state.inverse)
-        left = one - rho * jnp.outer(s, y)
-        updated = left @ base @ left.T + rho * jnp.outer(s, s)
+        drop = jnp.abs(state.value - value)
+        size = jnp.maximum(jnp.maximum(jnp.abs(value), jnp.abs(state.value)), 1)
+        memory = cond(
+            found & (jnp.dot(s, y) > 0),
+            lambda: method.update(state.memory, s, y, state.iterations == 0),
+            lambda: state.memory,
+        )
         moved = _State(
-            x, value, slope, jnp.where(usable, updated, state.inverse), state.iterations + 1,
-            state.evaluations + count + 1, ~found | ~jnp.isfinite(value),
+            x, value, slope, memory, state.iterations + 1, state.evaluations + count + 1,
+            ~found | ~jnp.isfinite(value), found & (drop <= options["ftol"] * size) & (options["ftol"] > 0),
         )  # fmt: skip
         stayed = state._replace(
-            iterations=state.iterations + 1,
-            evaluations=moved.evaluations,
-            failed=jnp.ones((), bool),
+            iterations=moved.iterations, evaluations=moved.evaluations, failed=jnp.ones((), bool)
         )
         return cond(found, lambda: moved, lambda: stayed)
 
-    first = _State(x0, value, slope, one, zero, zero + 1, ~jnp.isfinite(value))
-    last = while_loop(unfinished, step, first)
-    success = converged(last)
-    status = jnp.where(success, 0, jnp.where(last.failed, 3, 1))
-    return OptimizeResults(
-        last.x, success, status, last.value, last.slope, last.inverse, last.evaluations, last.evaluations,
-        last.iterations,
+    first = _State(
+        x0, value, slope, method.start(x0), zero, zero + 1, ~jnp.isfinite(value), no
     )  # fmt: skip
+    last = while_loop(unfinished, step, first)
+    success = converged(last) | last.settled
+    return last, success, jnp.where(success, 0, jnp.where(last.failed, 3, 1))
 
 
-_OPTIONS: dict[str, Any] = {
-    "gtol": 1e-5, "norm": math.inf, "maxiter": None, "line_search_maxiter": 10,
-}  # fmt: skip
+_LIMITED = "l-bfgs-experimental-do-not-rely-on-this"
+_COMMON = {"gtol": 1e-5, "norm": math.inf, "maxiter": None, "line_search_maxiter": 10}
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "bfgs": _COMMON,
+    _LIMITED: {**_COMMON, "line_search_maxiter": 20, "maxcor": 10, "ftol": 0.0, "maxfun": None},
+}
+
+
+def _chosen_options(
+    method: str, tol: Any, options: Mapping[str, Any] | None, size: int
+) -> dict[str, Any]:
+    known = _OPTIONS[method]
+    given = dict(options or {})
+    unknown = set(given) - set(known)
+    if unknown:
+        raise ValueError(
+            f"minimize: argument 'options' may have {', '.join(map(repr, known))}, got "
+            f"{', '.join(map(repr, sorted(unknown)))}"
+        )
+    chosen = {
+        "ftol": 0.0,
+        "maxfun": None,
+        **known,
+        **({} if tol is None else {"gtol": tol}),
+        **given,
+    }
+    chosen["maxiter"] = 200 * size if chosen["maxiter"] is None else int(chosen["maxiter"])
+    chosen["line_search_maxiter"] = int(chosen["line_search_maxiter"])
+    return chosen
 
 
 def minimize(
@@ -192,11 +277,13 @@ def minimize(
 ) -> OptimizeResults:
     """A minimum of fun(x, *args) near x0.
 
-    fun: gives a number and is differentiable; x0: a vector;
-    method: "BFGS"; tol: the norm of the gradient at which it ends (1e-5); options: "gtol", as tol,
-    "norm", the order of that norm (infinity), "maxiter" (200 times the elements of x0),
-    "line_search_maxiter" (10).  ValueError for other methods and options and if fun gives no number,
-    TypeError unless args is a tuple.
+    fun: gives a number and is differentiable; x0: a vector; method: "BFGS", or with memory for the last
+    steps only "l-bfgs-experimental-do-not-rely-on-this" (its hess_inv is None); tol: the norm of the
+    gradient at which it ends (1e-5).  options: "gtol", as tol; "norm", the order of that norm (infinity);
+    "maxiter" (200 times the elements of x0); "line_search_maxiter" (10); with limited memory "maxcor", how
+    many steps are remembered (10), "ftol", the relative change of the value at which it ends (0), and
+    "maxfun", the most evaluations.  ValueError for other methods and options and if fun gives no
+    number, TypeError unless args is a tuple.
 
     >>> import jato.numpy as jnp
     >>> minimize(lambda x: jnp.sum((x - 3.0) ** 2), jnp.zeros(1), method="BFGS").x
@@ -204,21 +291,14 @@ def minimize(
     """
     if not isinstance(args, tuple):
         raise TypeError(f"minimize: argument 'args' must be a tuple, got {type(args).__name__}")
-    if not isinstance(method, str) or method.lower() != "bfgs":
-        raise ValueError(f"minimize: argument 'method' must be 'BFGS', got {method!r}")
-    given = dict(options or {})
-    unknown = set(given) - set(_OPTIONS)
-    if unknown:
+    name = method.lower() if isinstance(method, str) else ""
+    if name not in _OPTIONS:
         raise ValueError(
-            f"minimize: argument 'options' may have {', '.join(map(repr, _OPTIONS))}, got "
-            f"{', '.join(map(repr, sorted(unknown)))}"
+            f"minimize: argument 'method' must be 'BFGS' or {_LIMITED!r}, got {method!r}"
         )
-    chosen = {**_OPTIONS, **({} if tol is None else {"gtol": tol}), **given}
     (start,) = named_operands("minimize", x0=as_array("minimize", x0, "x0"))
     if len(start.shape) != 1:
         raise ValueError(f"minimize: argument 'x0' must be a vector, got shape {start.shape}")
-    size = start.shape[0]
-    most = 200 * size if chosen["maxiter"] is None else int(chosen["maxiter"])
 
     def f(x: Any) -> Any:
         value = jnp.asarray(fun(x, *args))
@@ -228,5 +308,11 @@ def minimize(
             )
         return value
 
-    search = int(chosen["line_search_maxiter"])
-    return _minimized(f, start, chosen["gtol"], chosen["norm"], most, search)
+    chosen = _chosen_options(name, tol, options, start.shape[0])
+    kind = _BFGS if name == "bfgs" else _limited(int(chosen["maxcor"]))
+    last, success, status = _minimized(f, start, kind, chosen)
+    inverse = last.memory if name == "bfgs" else None
+    count = last.evaluations
+    return OptimizeResults(
+        last.x, success, status, last.value, last.slope, inverse, count, count, last.iterations
+    )
