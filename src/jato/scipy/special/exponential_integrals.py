@@ -155,8 +155,8 @@ def _power_series(x: Any, log_term: Any) -> tuple[Start, Step]:
     return start, step
 
 
-def _series_value(n: Any, x: Any, active: Any) -> Any:
-    """En(x) for 0 < x <= 1 and n >= 1.  Terms up to that with the logarithm are summed in any case."""
+def _series_value(n: Any, x: Any) -> Any:
+    """En(x) for 0 < x <= 1 and n >= 1.  A logarithm in a later term than those summed counts nothing."""
     start, step = _power_series(x, jnp.where(n < 40, _digamma_of_integer(n), 0) - jnp.log(x))
     state = start(n)
     for i in range(1, 20 if is_wide(x) else 12):
@@ -175,7 +175,7 @@ def _en_value(n: Any, x: Any) -> Any:
     order = jnp.maximum(n, 1)
     small = (x > 0) & (x <= 1) & (jnp.floor(n) == n)
     large = (x > 0) & ~small & (x < math.inf)
-    near = _series_value(order, jnp.where(small, x, 1), small)
+    near = _series_value(order, jnp.where(small, x, 1))
     place = jnp.where(large, x, 1)
     far = jnp.exp(-place) * converged_value(*_fraction(place), order, large & (n > 0), 10_000)
     value = jnp.where(small, near, far)
