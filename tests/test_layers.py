@@ -32,7 +32,7 @@ BELOW = {
 # The users' modules: each may import all of the above but the compiler's, and those before it.
 FACES = [
     "tree", "tree_util", "lax", "numpy", "random", "nn", "image", "scipy", "flatten_util", "debug", "profiler",
-    "experimental",
+    "ad_checkpoint", "custom_batching", "custom_derivatives", "experimental",
 ]  # fmt: skip
 INTERNAL = {"compiler", "loopir"}
 ON_TOP = {"tools", "compat", "__init__", "__main__"}

@@ -43,7 +43,6 @@ from jato.base.version import __version__ as __version__
 from jato.control.checkpoint import checkpoint as checkpoint
 from jato.control.checkpoint import checkpoint_policies as checkpoint_policies
 from jato.control.checkpoint import remat as remat
-from jato.control import custom_batching as custom_batching
 from jato.control.closure_convert import closure_convert as closure_convert
 from jato.control.custom_jvp import custom_jvp as custom_jvp
 from jato.control.custom_vjp import custom_gradient as custom_gradient
@@ -69,6 +68,9 @@ from jato import numpy as _numpy
 from jato.jit.waiting import block_until_ready as block_until_ready
 from jato.jit.waiting import effects_barrier as effects_barrier
 from jato.ops.callback import pure_callback as pure_callback
+from jato import ad_checkpoint as ad_checkpoint
+from jato import custom_batching as custom_batching
+from jato import custom_derivatives as custom_derivatives
 from jato import debug as debug
 from jato import profiler as profiler
 from jato import flatten_util as flatten_util

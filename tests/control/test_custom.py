@@ -414,6 +414,22 @@ class TestCheckpoint:
                 offload_src="device", offload_dst="pinned_host",
             )  # fmt: skip
 
+    def test_policies_of_words(self):
+        """A policy may answer with the words of jax.ad_checkpoint."""
+        words = jato.ad_checkpoint
+        answers = {"sin": words.Saveable, "exp": words.Offloadable("device", "pinned_host")}
+        policy = lambda primitive, *_, **__: answers.get(primitive.name, words.Recompute)
+        assert self.recomputed(policy) == (0, 0)
+        assert self.recomputed(lambda *_, **__: words.Recompute) == (1, 1)
+
+    def test_printed_residuals(self, capsys):
+        f = lambda x, y: total(ours.mul(ours.sin(x), y))
+        jato.ad_checkpoint.print_saved_residuals(f, X, X[:3])
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0].startswith("f32[3] from the argument") and len(lines) >= 2
+        jato.ad_checkpoint.print_saved_residuals(checkpoint(f), X, X)
+        assert "computed" not in capsys.readouterr().out
+
     def test_static_names(self):
         f = checkpoint(lambda x, n: ours.integer_pow(x, n), static_argnames="n")
         close(grad(lambda x: f(x, n=3))(f32(2)), f32(12))

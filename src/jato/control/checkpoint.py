@@ -22,18 +22,44 @@ from jato.base.signatures import leaf_names
 from jato.control.call import GraphCall, merge, without_calls
 from jato.control.scan import scan_p, stacked
 from jato.core.graph import Graph, Node, Var, constants_to_inputs
+from jato.core.graph_print import short_type
 from jato.core.graph_dce import eliminate_dead_code
 from jato.core.primitive import AxisData, Primitive
 from jato.core.staging import trace_to_graph
 from jato.core.types import type_of
 from jato.ops.shapes import BARRIER
 from jato.transforms.jvp import as_value
+from jato.transforms.linearize import linearize_flat
 from jato.transforms.partial_eval import PartialEvalTrace, SplitGraph, split_graph
 
 Policy = Callable[..., Any]
 
 
 # ---- names and policies
+
+
+class Verdict:
+    """What a policy may answer instead of a bool."""
+
+    def __init__(self, name: str, stores: bool):
+        self.name, self.stores = name, stores
+
+    def __bool__(self) -> bool:
+        return self.stores
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+Saveable = Verdict("Saveable", True)
+Recompute = Verdict("Recompute", False)
+
+
+class Offloadable(NamedTuple):
+    """A policy's answer for a value to store in another memory; here it is the same memory."""
+
+    src: str
+    dst: str
 
 
 class Name(Primitive):
@@ -472,6 +498,30 @@ def checkpoint(
         return flat.out_tree.unflatten(outs)
 
     return recomputed
+
+
+def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Prints the type of each value that the reverse pass of f(*args, **kwargs) stores, and which
+    argument it is, if it is one.
+
+    >>> import jato.numpy as jnp
+    >>> print_saved_residuals(lambda x, y: jnp.sin(x) * y, 1.0, jnp.ones(2))
+    f32[2] from the argument y
+    f32[] computed in <lambda>
+    f32[] computed in <lambda>
+    """
+    leaves, in_tree = tree_flatten((args, kwargs))
+    values = [as_value(x, lambda: "print_saved_residuals: an argument") for x in leaves]
+    flat = FlatFunction(f, in_tree)
+    _, program, consts, _ = linearize_flat(flat, values, function_name(f))
+    names = leaf_names(f, args, kwargs)
+    rows = []
+    for value in consts:
+        known = [n for n, x in zip(names, values, strict=True) if x is value]
+        place = f"from the argument {known[0]}" if known else f"computed in {function_name(f)}"
+        rows.append((not known, f"{short_type(type_of(value))} {place}"))
+    for _, row in sorted(rows, key=lambda r: r[0]):
+        print(row)
 
 
 remat = checkpoint

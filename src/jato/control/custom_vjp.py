@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 from jato.base import dtypes
 from jato.base.pytree import (
+    tree_map,
     Partial,
     function_name,
     prefix_mismatch,
@@ -441,3 +442,12 @@ class _CapturedLast:
     def __call__(self, *captured_and_cotangent: Any) -> Any:
         *captured, cotangent = captured_and_cotangent
         return self.converted(cotangent, *captured)
+
+
+def custom_vjp_primal_tree_values(tree: Any) -> Any:
+    """The arguments of a forward rule made with symbolic_zeros=True, without who is perturbed.
+
+    >>> custom_vjp_primal_tree_values({"a": CustomVJPPrimal(1.0, True)})
+    {'a': 1.0}
+    """
+    return tree_map(lambda x: x.value if isinstance(x, CustomVJPPrimal) else x, tree)
