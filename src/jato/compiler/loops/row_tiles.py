@@ -221,8 +221,8 @@ class RowTileSchedule(GroupSchedule):
         long_axes = [a for a, n in enumerate(space) if n != 1]
         if self.group.reduced is not None:
             kept, axes = self.axes()
-            if kept and axes[-1] == long_axes[-1] and self.length(axes) <= self.longest_row():
-                yield kept, axes
+            if kept and self.memory_order[-1] in axes and self.length(axes) <= self.longest_row():
+                yield sorted(kept), sorted(axes)
             return
         # axes that the small reductions run along, which have to be inside the rows
         along = {
