@@ -328,27 +328,27 @@ class custom_vmap:
         return values, [bool(f) for f in flags]
 
 
-def sequential_vmap(fun: Callable[..., Any]) -> custom_vmap:
-    """`fun`, run for one element after the other when it is mapped.
+def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
+    """`f`, run for one element after the other when it is mapped.
 
     >>> from jato.transforms.vmap import vmap
     >>> import jato.numpy as jnp
     >>> vmap(sequential_vmap(lambda x: 2 * x))(jnp.ones(2))
     Array([2., 2.], dtype=float32)
     """
-    mapped = custom_vmap(fun)
+    mapped = custom_vmap(f)
 
     @mapped.def_vmap
     def rule(axis_size: int, in_batched: list[Any], *args: Any) -> Any:
         leaves, treedef = tree_flatten(args)
         flags = tree_flatten(tuple(in_batched))[0]
-        chosen = [x for x, f in zip(leaves, flags, strict=True) if f]
+        chosen = [x for x, flag in zip(leaves, flags, strict=True) if flag]
 
         def one(slices: list[Any]) -> Any:
             following = iter(slices)
-            return fun(
+            return f(
                 *treedef.unflatten(
-                    [next(following) if f else x for x, f in zip(leaves, flags, strict=True)]
+                    [next(following) if flag else x for x, flag in zip(leaves, flags, strict=True)]
                 )
             )
 
