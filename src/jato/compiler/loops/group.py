@@ -16,6 +16,7 @@ from jato.compiler.loops.walk import loads
 from jato.core.graph import Node, Var
 from jato.loopir.grammar import For, Kernel
 from jato.loopir.index_math import Linear
+from jato.ops.reduction_family import Reduction
 
 # Bodies costing more than this are not run on several vectors at once: one vector has independent
 # work enough, and four times the code takes LLVM twice as long.
@@ -60,6 +61,18 @@ class GroupSchedule:
             unroll = 1
         wide = self.width * unroll
         return wide if unroll > 1 and extent >= 4 * wide else self.width
+
+    def is_pointwise(self) -> bool:
+        """All operands have the shape of the results or are scalars: any order of axes will do."""
+        space = self.group.space
+        for node in self.nodes:
+            if cost.is_structural(node) or isinstance(node.primitive, Reduction):
+                return False
+            if node.primitive.rereads or node.outputs[0].aval.shape != space:
+                return False
+            if any(a.aval.shape not in ((), space) for a in node.inputs):
+                return False
+        return True
 
     def axes(self) -> tuple[list[int], list[int]]:
         """Kept and reduced axes longer than 1."""
