@@ -23,6 +23,7 @@ from jato.compiler.llvm.memory import MemoryEmitter
 from jato.compiler.llvm.target import Target
 from jato.compiler.llvm.values import Val
 from jato.compiler.loops import walk
+from jato.compiler.loops.walk import extent_of
 from jato.loopir.grammar import Expr, For, Loop, Reduce, Stmt, Store
 
 
@@ -284,10 +285,3 @@ class LoopEmitter(MemoryEmitter):
             memo[node] = any(memo[a] for a in node.args)
             stack.pop()
         return memo[root]
-
-
-def extent_of(start: Expr, stop: Expr) -> int | None:
-    """stop - start when both are constants."""
-    if start.op == stop.op == "const":
-        return max(0, int(stop.attr) - int(start.attr))
-    return None
