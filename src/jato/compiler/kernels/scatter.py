@@ -222,9 +222,7 @@ class _Scatter:
             with b.for_("e", 0, out.size, self.lanes) as e, lowering.scope():
                 with b.guard(first):
                     start = lowering.value(self.operand, lowering.unravel(e, out.shape))
-                neutral = b.const(
-                    self.node.primitive.identity(out.dtype), dtypes.scalar_name(out)
-                )
+                neutral = b.const(self.node.primitive.identity(out.dtype), dtypes.scalar_name(out))
                 b.store(target, b.add(base, e), b.select(first, start, neutral))
             begin = b.mul(g, b.index(share))
             end = b.limited(b.add(begin, b.index(share)), b.index(self.count))

@@ -69,16 +69,16 @@ def _masked(code: Code, places: Places, mask: str, other: str) -> str:
     lanes, kind = places.lanes, places.kind
     types = [f"<{lanes} x ptr>", "i32", f"<{lanes} x i1>", kind]
     name = f"llvm.masked.gather.{ins.suffix(kind)}.v{lanes}p0"
-    return code.call(
-        name, kind, types, [places.addresses(code), str(places.align), mask, other]
-    )
+    return code.call(name, kind, types, [places.addresses(code), str(places.align), mask, other])
 
 
 def _one_by_one(code: Code, places: Places, attributes: str) -> str:
     result = "poison"
     for lane, offset in enumerate(_offsets(code, places)):
         address = code.ins(f"getelementptr {places.element}, ptr {places.base}, i64 {offset}")
-        element = code.ins(f"load {places.element}, ptr {address}, align {places.align}{attributes}")
+        element = code.ins(
+            f"load {places.element}, ptr {address}, align {places.align}{attributes}"
+        )
         result = code.ins(
             f"insertelement {places.kind} {result}, {places.element} {element}, i32 {lane}"
         )

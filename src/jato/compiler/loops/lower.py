@@ -247,5 +247,3 @@ class Lowering:
             first = step * n == stride  # nothing is left over for axes before it
             index.append(i if first else b.rem(i, b.index(n)))
         return tuple(index)
-
-

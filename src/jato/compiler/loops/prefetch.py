@@ -54,9 +54,7 @@ def prefetch_rows(
             b.prefetch(load.attr, _moved(lowering, load.args[0], row, ahead, None))
 
 
-def _scattered(
-    lowering: Lowering, body: Sequence[Stmt], variable: Expr, size: int
-) -> list[Expr]:
+def _scattered(lowering: Lowering, body: Sequence[Stmt], variable: Expr, size: int) -> list[Expr]:
     """Loads from arrays of `size` bytes at places that were loaded from a place with `variable`."""
     large = {buffer for var, buffer in lowering.buffers.items() if var.aval.nbytes >= size}
     found = [
