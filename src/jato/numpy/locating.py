@@ -129,11 +129,8 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     ascends = elementwise.le(first, last)
     ascending = select_values(ascends, bins, structural.rev(bins, (0,)))
 
-    def counts(a: Any, v: Any) -> Any:
-        below, upto = _counts_before(a, v, "left"), _counts_before(a, v, "right")
-        return select_values(ascends, below, upto) if right else select_values(ascends, upto, below)
-
-    place = _search(ascending, x, index, counts)
+    side = "left" if right else "right"
+    place = _search(ascending, x, index, lambda a, v: _counts_before(a, v, side))
     return select_values(ascends, place, elementwise.sub(index.type(size), place))
 
 

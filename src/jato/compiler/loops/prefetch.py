@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jato.compiler.loops.lower import Lowering
-from jato.compiler.loops.walk import loads
+from jato.compiler.loops.walk import loads, mentions
 from jato.loopir.grammar import ITEMSIZE, Expr, Stmt
 
 # Arrays of fewer bytes are expected in the second-level cache.
@@ -59,7 +59,7 @@ def _scattered(lowering: Lowering, body: Sequence[Stmt], variable: Expr, size: i
     large = {buffer for var, buffer in lowering.buffers.items() if var.aval.nbytes >= size}
     found = [
         e for e in loads(body)
-        if e.attr in large and any(_mentions(x, variable) for x in _loads_below(e.args[0]))
+        if e.attr in large and mentions(_loads_below(e.args[0]), variable)
     ]  # fmt: skip
     return found if len(found) <= MOST else []
 
@@ -69,7 +69,7 @@ def _span(lowering: Lowering, load: Expr, lane: Expr) -> int:
     terms = lowering.b.linear(load.args[0]).terms
     data = {m: c for m, c in terms.items() if any(_loads_below(x) for x in m)}
     strides = [abs(c) for m, c in terms.items() if m not in data]
-    own = any(_mentions(x, lane) for m in terms if m not in data for x in m)
+    own = mentions([x for m in terms if m not in data for x in m], lane)
     if own or not strides or min(strides) <= max(map(abs, data.values()), default=0):
         return max(v.aval.nbytes for v, buffer in lowering.buffers.items() if buffer is load.attr)
     return min(strides) * ITEMSIZE[load.attr.dtype]
@@ -86,18 +86,6 @@ def _loads_below(root: Expr) -> list[Expr]:
             found.append(e)
         stack += e.args
     return found
-
-
-def _mentions(root: Expr, variable: Expr) -> bool:
-    stack, seen = [root], set()
-    while stack:
-        e = stack.pop()
-        if e is variable:
-            return True
-        if e not in seen:
-            seen.add(e)
-            stack += e.args
-    return False
 
 
 def _moved(

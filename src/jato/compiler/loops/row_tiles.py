@@ -29,6 +29,7 @@ from jato.compiler.loops.group import GroupSchedule
 from jato.compiler.loops.lower import Index, Lowering, UnplacedReduction
 from jato.compiler.loops.nest import LoopNest, divides, nested, with_ones
 from jato.compiler.loops.reductions import accumulate, cone, values_to_save
+from jato.compiler.loops.walk import mentions
 from jato.core.graph import Node, Var
 from jato.loopir.builder import Builder
 from jato.loopir.grammar import Buffer, Expr, For, Kernel
@@ -93,14 +94,14 @@ class RowTileLowering(Lowering):
         its row; None if the rows' elements are neighbours or the same."""
         b = self.b
         form = b.linear(self.offset(var.aval.shape, index))
-        if any(m != (self.v,) and _mentions(m, self.v) for m in form.terms):
+        if any(m != (self.v,) and mentions(m, self.v) for m in form.terms):
             raise Untiled
         length = form.terms.get((self.v,), 0)
         if 0 <= length < self.shortest:
             return None
         common = {
             m: c for m, c in form.terms.items()
-            if self.outer is not None and all(_mentions((a,), self.outer) for a in m)
+            if self.outer is not None and all(mentions((a,), self.outer) for a in m)
         }  # fmt: skip
         inside = {m: c for m, c in form.terms.items() if m not in common and m != (self.v,)}
         rest = Linear(inside, form.const)
@@ -161,16 +162,6 @@ class RowTileLowering(Lowering):
         b.tile_copy(tile, array, start, length, rows, length, self.pitch, self.width, out)
 
 
-def _mentions(roots: Sequence[Expr], variable: Expr) -> bool:
-    stack = [*roots]
-    while stack:
-        e = stack.pop()
-        if e is variable:
-            return True
-        stack += e.args
-    return False
-
-
 class RowTileSchedule(GroupSchedule):
     """Each lane is a row: of all kept axes as one, or else of the last kept axis.
 
@@ -221,8 +212,8 @@ class RowTileSchedule(GroupSchedule):
         long_axes = [a for a, n in enumerate(space) if n != 1]
         if self.group.reduced is not None:
             kept, axes = self.axes()
-            if kept and axes[-1] == long_axes[-1] and self.length(axes) <= self.longest_row():
-                yield kept, axes
+            if kept and self.memory_order[-1] in axes and self.length(axes) <= self.longest_row():
+                yield sorted(kept), sorted(axes)
             return
         # axes that the small reductions run along, which have to be inside the rows
         along = {
