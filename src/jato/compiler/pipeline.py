@@ -79,7 +79,7 @@ def compile_graph(graph: Graph, donated: Sequence[int] = ()) -> Program:
     nests = [n for n in context.nests() if n.grid > 0]
     _observe_kernels("schedule", [nest.kernel for nest in nests])
     counts = _counts(graph)
-    patterns = [generalize(nest.kernel, counts) for nest in nests]
+    patterns = [generalize(nest.kernel, counts, nest.written_out) for nest in nests]
     _observe_kernels("generalize", [kernel for kernel, _ in patterns])
     clock.lap("generalize")
     codes = kernel_cache.compile_kernels([kernel for kernel, _ in patterns])

@@ -280,7 +280,12 @@ class NodeBuilder(IndexMath):
         const = form.const
         terms = sorted(form.terms.items(), key=_innermost)
         if terms and const and all(c < 0 for _, c in terms):
-            acc, const = self.index(const), 0
+            # what is left over comes last: elements of one row, read backwards, share the rest
+            step = max(-c for _, c in terms)
+            acc = self.index(const // step * step) if const >= step else None
+            const = const % step if acc is not None else const
+            if acc is None:
+                acc, const = self.index(const), 0
         elif len(terms) > 1 and terms[0][1] < 0:
             first = next((i for i, (_, c) in enumerate(terms) if c > 0), 0)
             terms.insert(0, terms.pop(first))

@@ -191,7 +191,7 @@ class _Attempt:
 
     def work(self) -> float:
         """Of one step, for an element; the `any` over elements is a test of each element here."""
-        nodes = self.order
+        nodes = [n for n in self.order if not cost.is_structural(n)]
         if self.loop.per_element:
             nodes = [n for n in nodes if not isinstance(n.primitive, Reduction)]
         return sum(map(cost.element_cost, nodes))
@@ -212,7 +212,7 @@ class _Attempt:
         grain = lanes if grid > 1 else 1
         return LoopNest(
             kernel, arguments, outputs, grid, grain, each * elements, 0,
-            unbounded=loop.length is None,
+            unbounded=loop.length is None, written_out=isinstance(self, _Scalars),
         )  # fmt: skip
 
 

@@ -47,9 +47,11 @@ _ADDED = frozenset("add sub min max eq ne lt le gt ge select".split())
 
 
 def generalize(
-    kernel: Kernel, counts: frozenset[int] = frozenset()
+    kernel: Kernel, counts: frozenset[int] = frozenset(), written_out: bool = False
 ) -> tuple[Kernel, list[int]]:
-    rewriter = _Rewriter(kernel, counts)
+    """written_out: the kernel has a statement for each element of its arrays, so that a shape shows
+    in it anyway: distances between elements stay in the instructions."""
+    rewriter = _Rewriter(kernel, counts, written_out)
     body = rewriter.body(kernel.body)
     general = Kernel(
         kernel.name,
@@ -63,7 +65,8 @@ def generalize(
 
 
 class _Rewriter:
-    def __init__(self, kernel: Kernel, counts: frozenset[int]):
+    def __init__(self, kernel: Kernel, counts: frozenset[int], written_out: bool):
+        self.written_out = written_out
         self.divisors = counts | {n - 1 for n in counts if n > 2}
         self.first = kernel.num_params
         self.values: list[int] = []
@@ -127,6 +130,8 @@ class _Rewriter:
         if user.op == "mul" and value == 2:
             keep = True
         if user.op == "select" and position == 0:
+            keep = True
+        if self.written_out and user.op in ("add", "mul"):
             keep = True
         return self.leaf(a) if keep else self.parameter(value)
 

@@ -25,6 +25,7 @@ class LoopNest:
     in_place       an output may share the memory of an input of its type
     row_inputs     matrices of which grid step i reads row i and nothing else
     unbounded      it holds a loop of which nobody knows how often it repeats
+    written_out    it has a statement for each element of its arrays
     """
 
     kernel: Kernel
@@ -37,6 +38,7 @@ class LoopNest:
     in_place: bool = False
     row_inputs: frozenset[Var] = frozenset()
     unbounded: bool = False
+    written_out: bool = False
 
 
 # ---- indices and loops
