@@ -8,6 +8,7 @@
 
 #include "convolution.h"
 #include "errors.h"
+#include "fft.h"
 #include "lapack.h"
 #include "matmul.h"
 #include "scatter_add.h"
@@ -108,6 +109,7 @@ const LibraryRoutine kRoutines[] = {
     {"eig_left", 3, 3, run_eig_left, nullptr, check_square},
     {"eig_right", 3, 3, run_eig_right, nullptr, check_square},
     {"eig", 4, 3, run_eig, nullptr, check_square},
+    {"fft", 2, kFftParams, run_fft, nullptr, check_fft},
     {"conv", 3, kConvParams, run_conv, nullptr, check_conv},
     {"conv_kernel", 3, kConvParams, run_conv_kernel, nullptr, check_conv},
 };
