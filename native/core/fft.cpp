@@ -10,6 +10,7 @@
 #include "fft.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -23,7 +24,10 @@ namespace jato {
 namespace {
 
 // Longer rows are taken as grids: the two arrays of a group are 512 KiB then, and leave the cache.
-constexpr int64_t kLongestDirect = 2048;
+constexpr int64_t kLongestDirect = 512;
+// Columns are taken in strips with so many numbers of a vector each: 64 KiB for an array.  Rows of an array are often a
+// multiple of 4 KiB apart, so all pieces of a narrow strip would fall into the same cache lines.
+constexpr int64_t kColumnNumbers = 1024;
 // Below this length a grid's groups are mostly empty lanes.
 constexpr int64_t kShortestGrid = 64;
 // Work of a group, per number, vector and doubling of the length, in nanoseconds; and what is worth a thread.
@@ -51,7 +55,7 @@ int64_t lane_count() {
 template <class T>
 void run(FftGroup<T> group) {
   const int64_t lanes = lane_count<T>();
-  const int64_t numbers = fft_scratch_numbers(group.plan->n, lanes);
+  const int64_t numbers = fft_scratch_numbers(group.plan->n, group.width, lanes);
   group.scratch = thread_scratch(static_cast<size_t>(4 * numbers * lanes) * sizeof(T));
   group_function<T>()(group);
 }
@@ -101,26 +105,6 @@ struct Stage {
   bool inverse, conjugated;
 };
 
-// Along an axis before the last: [outer, n, inner] complex, perhaps in place.
-template <class T>
-void transform_columns(const T* from, T* to, int64_t outer, int64_t inner, const Stage<T>& stage,
-                       const Context& context) {
-  const int64_t lanes = lane_count<T>(), n = stage.n, blocks = (inner + lanes - 1) / lanes;
-  const auto plan = fft_plan<T>(n);
-  for_each_group(outer * blocks, n, context, [&](int64_t i) {
-    const int64_t first = i % blocks * lanes, offset = 2 * (i / blocks * n * inner + first);
-    FftGroup<T> g{};
-    g.plan = plan.get();
-    g.in = from + offset, g.out = to + offset;
-    g.in_element = g.out_element = 2 * inner;
-    g.lanes = std::min(lanes, inner - first);
-    g.scale = stage.scale;
-    g.in_form = g.out_form = FftForm::Columns;
-    g.inverse = stage.inverse;
-    run(g);
-  });
-}
-
 // One long complex transform of numbers side by side.
 template <class T>
 void transform_grid(const T* from, T* to, Grid grid, const Stage<T>& stage, const Context& context) {
@@ -134,6 +118,7 @@ void transform_grid(const T* from, T* to, Grid grid, const Stage<T>& stage, cons
   T* const between = static_cast<T*>(block->data());
   for_each_group(column_blocks, rows, context, [&](int64_t i) {
     FftGroup<T> g{};
+    g.width = 1;
     g.plan = column_plan.get();
     g.in = from + 2 * i * lanes, g.in_element = 2 * columns;
     g.out = between + 2 * i * lanes, g.out_element = pitch;
@@ -145,6 +130,7 @@ void transform_grid(const T* from, T* to, Grid grid, const Stage<T>& stage, cons
   });
   for_each_group(row_blocks, columns, context, [&](int64_t i) {
     FftGroup<T> g{};
+    g.width = 1;
     g.plan = row_plan.get();
     g.in = between + i * lanes * pitch, g.in_lane = pitch;
     g.out = to + 2 * i * lanes, g.out_element = 2 * rows;
@@ -155,6 +141,50 @@ void transform_grid(const T* from, T* to, Grid grid, const Stage<T>& stage, cons
     g.conjugated = stage.conjugated;
     run(g);
   });
+}
+
+// One complex transform of any length, by a convolution of twice the length or more; numbers `step` apart.
+template <class T>
+void transform_chirp(const T* from, int64_t from_step, T* to, int64_t to_step, const Stage<T>& stage,
+                     const Context& context) {
+  const int64_t n = stage.n;
+  const int64_t padded = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * n - 1)));
+  const Grid grid = grid_of(padded, lane_count<T>());
+  const auto tables = chirp_tables<T>(n, padded);
+  const T *const chirp = tables->data(), *const response = chirp + 2 * n;
+  const Ref<Block> block = Pool::allocate(static_cast<size_t>(4 * padded) * sizeof(T));
+  T* const a = static_cast<T*>(block->data());
+  T* const b = a + 2 * padded;
+  const int swap = stage.inverse ? 1 : 0;
+  for (int64_t k = 0; k < n; ++k) {
+    const T re = from[k * from_step + swap], im = from[k * from_step + 1 - swap];
+    const T c = chirp[2 * k], s = chirp[2 * k + 1];
+    a[2 * k] = re * c - im * s;
+    a[2 * k + 1] = re * s + im * c;
+  }
+  std::fill(a + 2 * n, b, T(0));
+  transform_grid(a, b, grid, Stage<T>{padded, T(1), false, false}, context);
+  for (int64_t k = 0; k < padded; ++k) {
+    const T re = b[2 * k], im = b[2 * k + 1], c = response[2 * k], s = response[2 * k + 1];
+    a[2 * k] = re * c - im * s;
+    a[2 * k + 1] = re * s + im * c;
+  }
+  transform_grid(a, b, grid, Stage<T>{padded, T(1), true, false}, context);
+  const T sign = stage.conjugated ? T(-1) : T(1);
+  for (int64_t k = 0; k < n; ++k) {
+    const T re = b[2 * k], im = b[2 * k + 1], c = chirp[2 * k] * stage.scale, s = chirp[2 * k + 1] * stage.scale;
+    T* const out = to + k * to_step;
+    out[swap] = re * c - im * s;
+    out[1 - swap] = re * s + im * c;
+    out[1] *= sign;
+  }
+}
+
+// One complex transform of numbers side by side, for which `alone` holds.
+template <class T>
+void transform_alone(const T* from, T* to, const Stage<T>& stage, const Context& context) {
+  if (!fft_factors(stage.n)) return transform_chirp(from, 2, to, 2, stage, context);
+  transform_grid(from, to, grid_of(stage.n, lane_count<T>()), stage, context);
 }
 
 // f(row) for the rows of grids: each on a thread of its own where there are enough, else one after the other.
@@ -169,8 +199,39 @@ void for_each_row(int64_t rows, const Context& context, F f) {
   });
 }
 
-// Whether `rows` transforms of n numbers are quicker as grids.
-bool as_grid(int64_t rows, int64_t n, int64_t lanes) {
+// Along an axis before the last: [outer, n, inner] complex, perhaps in place.
+template <class T>
+void transform_columns(const T* from, T* to, int64_t outer, int64_t inner, const Stage<T>& stage,
+                       const Context& context) {
+  const int64_t n = stage.n, lanes = lane_count<T>();
+  const int64_t width = std::clamp(kColumnNumbers / n, int64_t{1}, (inner + lanes - 1) / lanes);
+  const int64_t columns = width * lanes, blocks = (inner + columns - 1) / columns;
+  const auto plan = fft_plan<T>(n);
+  if (plan == nullptr) {
+    return for_each_row(outer * inner, context, [&](int64_t i) {
+      const int64_t offset = 2 * (i / inner * n * inner + i % inner);
+      transform_chirp(from + offset, 2 * inner, to + offset, 2 * inner, stage, context);
+    });
+  }
+  for_each_group(outer * blocks, n * width, context, [&](int64_t i) {
+    const int64_t first = i % blocks * columns, offset = 2 * (i / blocks * n * inner + first);
+    FftGroup<T> g{};
+    g.width = 1;
+    g.plan = plan.get();
+    g.in = from + offset, g.out = to + offset;
+    g.in_element = g.out_element = 2 * inner;
+    g.lanes = std::min(columns, inner - first);
+    g.width = (g.lanes + lanes - 1) / lanes;
+    g.scale = stage.scale;
+    g.in_form = g.out_form = FftForm::Columns;
+    g.inverse = stage.inverse;
+    run(g);
+  });
+}
+
+// Whether `rows` transforms of n numbers are quicker one by one.
+bool alone(int64_t rows, int64_t n, int64_t lanes) {
+  if (!fft_factors(n)) return true;
   if (n < kShortestGrid) return false;
   const Grid grid = grid_of(n, lanes);
   if (std::min(grid.rows, grid.columns) < 4) return false;
@@ -195,6 +256,7 @@ void transform_rows(const Rows<T>& r, FftForm in, FftForm out, FftReal real, con
   const auto roots = halves ? half_roots<T>(2 * stage.n) : nullptr;
   for_each_group((r.count + lanes - 1) / lanes, stage.n, context, [&](int64_t i) {
     FftGroup<T> g{};
+    g.width = 1;
     g.plan = plan.get();
     g.in = r.from + i * lanes * r.in_row, g.in_lane = r.in_row;
     g.out = r.to + i * lanes * r.out_row, g.out_lane = r.out_row;
@@ -212,12 +274,11 @@ void transform_rows(const Rows<T>& r, FftForm in, FftForm out, FftReal real, con
 
 template <class T>
 void complex_rows(const Rows<T>& r, const Stage<T>& stage, const Context& context) {
-  if (!as_grid(r.count, stage.n, lane_count<T>())) {
+  if (!alone(r.count, stage.n, lane_count<T>())) {
     return transform_rows(r, FftForm::Rows, FftForm::Rows, FftReal::None, stage, context);
   }
-  const Grid grid = grid_of(stage.n, lane_count<T>());
   for_each_row(r.count, context, [&](int64_t i) {
-    transform_grid(r.from + i * r.in_row, r.to + i * r.out_row, grid, stage, context);
+    transform_alone(r.from + i * r.in_row, r.to + i * r.out_row, stage, context);
   });
 }
 
@@ -264,15 +325,14 @@ void in_ranges(int64_t begin, int64_t end, F f) {
 template <class T>
 void odd_rows(const Rows<T>& r, bool full, const Stage<T>& stage, const Context& context) {
   const int64_t n = stage.n, stored = full ? n : n / 2 + 1;
-  if (!as_grid(r.count, n, lane_count<T>())) {
+  if (!alone(r.count, n, lane_count<T>())) {
     return transform_rows(r, FftForm::Real, FftForm::Rows, FftReal::None, stage, context, stored);
   }
-  const Grid grid = grid_of(n, lane_count<T>());
   for_each_row(r.count, context, [&](int64_t i) {
     const Ref<Block> block = Pool::allocate(static_cast<size_t>(4 * n) * sizeof(T));
     T* const x = static_cast<T*>(block->data());
     for (int64_t j = 0; j < n; ++j) x[2 * j] = r.from[i * r.in_row + j], x[2 * j + 1] = 0;
-    transform_grid(x, x + 2 * n, grid, stage, context);
+    transform_alone(x, x + 2 * n, stage, context);
     std::copy_n(x + 2 * n, 2 * stored, r.to + i * r.out_row);
   });
 }
@@ -280,10 +340,9 @@ void odd_rows(const Rows<T>& r, bool full, const Stage<T>& stage, const Context&
 template <class T>
 void odd_half_rows(const Rows<T>& r, const Stage<T>& stage, const Context& context) {
   const int64_t n = stage.n;
-  if (!as_grid(r.count, n, lane_count<T>())) {
+  if (!alone(r.count, n, lane_count<T>())) {
     return transform_rows(r, FftForm::Rows, FftForm::Real, FftReal::Mirror, stage, context);
   }
-  const Grid grid = grid_of(n, lane_count<T>());
   for_each_row(r.count, context, [&](int64_t i) {
     const Ref<Block> block = Pool::allocate(static_cast<size_t>(4 * n) * sizeof(T));
     T* const x = static_cast<T*>(block->data());
@@ -294,7 +353,7 @@ void odd_half_rows(const Rows<T>& r, const Stage<T>& stage, const Context& conte
       x[2 * k + 1] = from[2 * k + 1];
       x[2 * (n - k) + 1] = -from[2 * k + 1];
     }
-    transform_grid(x, x + 2 * n, grid, stage, context);
+    transform_alone(x, x + 2 * n, stage, context);
     for (int64_t j = 0; j < n; ++j) r.to[i * r.out_row + j] = x[2 * n + 2 * j];
   });
 }
@@ -306,11 +365,10 @@ void real_rows(const Rows<T>& r, int64_t n, bool full, Stage<T> stage, const Con
   stage.n = n;
   if (n % 2 != 0) return odd_rows(r, full, stage, context);
   stage.n = h;
-  if (!as_grid(r.count, h, lane_count<T>())) {
+  if (!alone(r.count, h, lane_count<T>())) {
     const FftReal real = full ? FftReal::ToFull : FftReal::ToHalf;
     return transform_rows(r, FftForm::Rows, FftForm::Rows, real, stage, context);
   }
-  const Grid grid = grid_of(h, lane_count<T>());
   const auto roots = half_roots<T>(n);
   const T sign = stage.conjugated ? T(-1) : T(1);
   stage.conjugated = false;
@@ -318,7 +376,7 @@ void real_rows(const Rows<T>& r, int64_t n, bool full, Stage<T> stage, const Con
     const Ref<Block> block = Pool::allocate(static_cast<size_t>(n) * sizeof(T));
     T* const z = static_cast<T*>(block->data());
     T* const out = r.to + i * r.out_row;
-    transform_grid(r.from + i * r.in_row, z, grid, stage, context);
+    transform_alone(r.from + i * r.in_row, z, stage, context);
     out[0] = z[0] + z[1];
     out[n] = z[0] - z[1];
     out[1] = out[n + 1] = 0;
@@ -344,10 +402,9 @@ void half_rows(const Rows<T>& r, int64_t n, Stage<T> stage, const Context& conte
   if (n % 2 != 0) return odd_half_rows(r, stage, context);
   stage.n = h;
   stage.scale *= 2;  // of n points; the complex transform has half as many
-  if (!as_grid(r.count, h, lane_count<T>())) {
+  if (!alone(r.count, h, lane_count<T>())) {
     return transform_rows(r, FftForm::Rows, FftForm::Rows, FftReal::FromHalf, stage, context);
   }
-  const Grid grid = grid_of(h, lane_count<T>());
   const auto roots = half_roots<T>(n);
   for_each_row(r.count, context, [&](int64_t i) {
     const Ref<Block> block = Pool::allocate(static_cast<size_t>(n) * sizeof(T));
@@ -358,7 +415,7 @@ void half_rows(const Rows<T>& r, int64_t n, Stage<T> stage, const Context& conte
     in_ranges(1, h / 2 + 1, [&](int64_t begin, int64_t end) {
       join_range(x, z, h, roots->data(), begin, end);
     });
-    transform_grid(z, r.to + i * r.out_row, grid, stage, context);
+    transform_alone(z, r.to + i * r.out_row, stage, context);
   });
 }
 
@@ -437,8 +494,7 @@ void check_fft(const int64_t* params) {
   require(params[2] >= 0, "a batch of at least 0", params[2]);
   require(params[3] >= 1 && params[3] <= kMaxFftRank, "1 to 4 axes", params[3]);
   for (int i = 0; i < kMaxFftRank; ++i) {
-    require(params[4 + i] >= 1 && fft_factors(params[4 + i]), "a length without prime factors above 31",
-            params[4 + i]);
+    require(params[4 + i] >= 1, "lengths of at least 1", params[4 + i]);
   }
 }
 

@@ -3,8 +3,7 @@
 //   fft   x -> result     params: dtype of x, kind, batch, rank, then kMaxFftRank lengths of axes (unused ones 1)
 //
 // kind: 0 forward and 1 back, of complex or real x; 2 real x to half spectra; 3 half spectra to real arrays.  Lengths are
-// those of the real array, as in ops/fft.py; the transforms back divide by the number of points.  Lengths need a plan
-// (fft_plan.h).
+// those of the real array, as in ops/fft.py; the transforms back divide by the number of points.
 #pragma once
 #include <cstdint>
 

@@ -29,7 +29,8 @@ struct FftGroup {
   int64_t in_element, in_lane;
   T* out;
   int64_t out_element, out_lane;
-  int64_t lanes;            // transforms; at most a vector's lanes
+  int64_t lanes;            // transforms; at most the lanes of `width` vectors
+  int64_t width;            // vectors side by side; 1 unless from columns to columns
   T scale;
   FftForm in_form, out_form;
   FftReal real = FftReal::None;
@@ -53,6 +54,8 @@ struct FftGroups {
 const FftGroups& fft_groups();
 
 // Numbers in one of the two arrays of a group's scratch: the full spectrum of 2 n, or n and what is left of the last block.
-constexpr int64_t fft_scratch_numbers(int64_t n, int64_t lanes) { return 2 * n + lanes; }
+constexpr int64_t fft_scratch_numbers(int64_t n, int64_t width, int64_t lanes) {
+  return width > 1 ? n * width : 2 * n + lanes;
+}
 
 }  // namespace jato

@@ -212,12 +212,12 @@ void general_pass(const Number<T>* x, Number<T>* y, int64_t radix, int64_t m, in
   }
 }
 
-// The transform of x; x and y are overwritten, the one returned holds the results.
+// The transforms of `width` neighbours; x and y are overwritten, the one returned holds the results.
 template <class T>
-Number<T>* run_passes(const FftPlan<T>& plan, Number<T>* x, Number<T>* y) {
+Number<T>* run_passes(const FftPlan<T>& plan, Number<T>* x, Number<T>* y, int64_t width) {
   const T* const numbers = plan.numbers.data();
   for (const FftPass& pass : plan.passes) {
-    const int64_t m = pass.count, s = pass.stride;
+    const int64_t m = pass.count, s = pass.stride * width;
     const T* const f = numbers + pass.factors;
     switch (pass.radix) {
       case 2: m == 1 ? pass_of<T, 2, true>(x, y, m, s, f) : pass_of<T, 2, false>(x, y, m, s, f); break;
@@ -336,18 +336,22 @@ void load_columns(const FftGroup<T>& g, Number<T>* x, int64_t count, int swap) {
   constexpr int L = kLanes<T>;
   using V = typename LaneType<T>::V;
   using All = typename Count<L>::Type;
-  V* const flat = reinterpret_cast<V*>(x);
-  const T* from = g.in;
+  V* flat = reinterpret_cast<V*>(x);
+  const int64_t full = g.lanes / L, rest = g.lanes % L;
   T part[2 * L] = {};
-  for (int64_t j = 0; j < count; ++j, from += g.in_element) {
-    const T* here = from;
-    if (g.lanes < L) {
-      __builtin_memcpy(part, from, static_cast<size_t>(2 * g.lanes) * sizeof(T));
-      here = part;
+  for (int64_t j = 0; j < count; ++j) {
+    const T* from = g.in + j * g.in_element;
+    for (int64_t w = 0; w < full; ++w, from += 2 * L, flat += 2) {
+      const V a = load(from), b = load(from + L);
+      flat[swap] = every_second<L>(a, b, All{});
+      flat[1 - swap] = every_other<L>(a, b, All{});
     }
-    const V a = load(here), b = load(here + L);
-    flat[2 * j + swap] = every_second<L>(a, b, All{});
-    flat[2 * j + 1 - swap] = every_other<L>(a, b, All{});
+    if (rest == 0) continue;
+    __builtin_memcpy(part, from, static_cast<size_t>(2 * rest) * sizeof(T));
+    const V a = load(part), b = load(part + L);
+    flat[swap] = every_second<L>(a, b, All{});
+    flat[1 - swap] = every_other<L>(a, b, All{});
+    flat += 2;
   }
 }
 
@@ -428,15 +432,22 @@ void store_columns(const FftGroup<T>& g, const Number<T>* x, int64_t count, int 
   constexpr int L = kLanes<T>;
   using V = typename LaneType<T>::V;
   using All = typename Count<L>::Type;
-  const V* const flat = reinterpret_cast<const V*>(x);
-  T* to = g.out;
+  const V* flat = reinterpret_cast<const V*>(x);
+  const int64_t full = g.lanes / L, rest = g.lanes % L;
   T part[2 * L];
-  for (int64_t j = 0; j < count; ++j, to += g.out_element) {
-    const V re = flat[2 * j + swap] * scale.of[0], im = flat[2 * j + 1 - swap] * scale.of[1];
-    T* const here = g.lanes < L ? part : to;
-    store(here, in_turn<L, 0>(re, im, All{}));
-    store(here + L, in_turn<L, L / 2>(re, im, All{}));
-    if (g.lanes < L) __builtin_memcpy(to, part, static_cast<size_t>(2 * g.lanes) * sizeof(T));
+  for (int64_t j = 0; j < count; ++j) {
+    T* to = g.out + j * g.out_element;
+    for (int64_t w = 0; w < full; ++w, to += 2 * L, flat += 2) {
+      const V re = flat[swap] * scale.of[0], im = flat[1 - swap] * scale.of[1];
+      store(to, in_turn<L, 0>(re, im, All{}));
+      store(to + L, in_turn<L, L / 2>(re, im, All{}));
+    }
+    if (rest == 0) continue;
+    const V re = flat[swap] * scale.of[0], im = flat[1 - swap] * scale.of[1];
+    store(part, in_turn<L, 0>(re, im, All{}));
+    store(part + L, in_turn<L, L / 2>(re, im, All{}));
+    __builtin_memcpy(to, part, static_cast<size_t>(2 * rest) * sizeof(T));
+    flat += 2;
   }
 }
 
@@ -461,7 +472,7 @@ void run_group(const FftGroup<T>& g) {
   if (g.real == FftReal::ToFull) out_count = 2 * n;
   if (g.real == FftReal::FromHalf) in_count = n + 1;
   Number<T>* x = static_cast<Number<T>*>(g.scratch);
-  Number<T>* y = x + fft_scratch_numbers(n, kLanes<T>);
+  Number<T>* y = x + fft_scratch_numbers(n, g.width, kLanes<T>);
   if (g.real == FftReal::Mirror) in_count = n / 2 + 1;
   if (g.stored != 0) out_count = g.stored;
   const int swap = g.inverse ? 1 : 0;
@@ -477,7 +488,7 @@ void run_group(const FftGroup<T>& g) {
     for (int64_t j = 0; j < n; ++j) x[j] = {y[j].im, y[j].re};
   }
   if (g.real == FftReal::Mirror) mirror_spectrum(x, n);
-  Number<T>* done = run_passes(*g.plan, x, y);
+  Number<T>* done = run_passes(*g.plan, x, y, g.width);
   if (g.real == FftReal::ToHalf || g.real == FftReal::ToFull) {
     Number<T>* const other = done == x ? y : x;
     split_spectrum(done, other, n, g.half_roots, g.real == FftReal::ToFull);

@@ -25,20 +25,12 @@ class Roots {
 
   template <class T>
   void store(int64_t k, T* to) const {
-    const Wide root = at(k);
+    const Wide root = (*this)[k];
     to[0] = static_cast<T>(root.real());
     to[1] = static_cast<T>(root.imag());
   }
 
- private:
-  // exp(2 pi i quarter / (4 n)): quarters of a step keep all that follows whole.
-  Wide computed(int64_t quarter) const {
-    const long double angle =
-        std::numbers::pi_v<long double> * static_cast<long double>(quarter) / (2 * static_cast<long double>(n_));
-    return {std::cos(angle), std::sin(angle)};
-  }
-
-  Wide at(int64_t k) const {
+  Wide operator[](int64_t k) const {
     k %= n_;
     const bool below = 2 * k > n_;
     if (below) k = n_ - k;  // to the upper half of the circle
@@ -54,6 +46,14 @@ class Roots {
 
   static Wide product(Wide x, Wide y) {
     return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
+  }
+
+ private:
+  // exp(2 pi i quarter / (4 n)): quarters of a step keep all that follows whole.
+  Wide computed(int64_t quarter) const {
+    const long double angle =
+        std::numbers::pi_v<long double> * static_cast<long double>(quarter) / (2 * static_cast<long double>(n_));
+    return {std::cos(angle), std::sin(angle)};
   }
 
   int64_t n_, step_;
@@ -139,6 +139,21 @@ std::shared_ptr<const FftPlan<T>> make_plan(int64_t n) {
   return plan;
 }
 
+// The transform of a power of two numbers in the precision of the tables.
+void transform_wide(std::vector<Wide>& x, const Roots& roots, int64_t step) {
+  const size_t half = x.size() / 2;
+  if (half == 0) return;
+  std::vector<Wide> even(half), odd(half);
+  for (size_t i = 0; i < half; ++i) even[i] = x[2 * i], odd[i] = x[2 * i + 1];
+  transform_wide(even, roots, 2 * step);
+  transform_wide(odd, roots, 2 * step);
+  for (size_t i = 0; i < half; ++i) {
+    const Wide turned = Roots::product(odd[i], roots[static_cast<int64_t>(i) * step]);
+    x[i] = even[i] + turned;
+    x[half + i] = even[i] - turned;
+  }
+}
+
 template <class T>
 size_t size_of(const std::vector<T>& v) {
   return v.size() * sizeof(T);
@@ -193,11 +208,41 @@ Numbers<T> grid_roots(int64_t rows, int64_t columns, int64_t lanes) {
       size_of<T>);
 }
 
+template <class T>
+Numbers<T> chirp_tables(int64_t n, int64_t padded) {
+  return cached<std::vector<T>>(
+      Key{3, n, padded, 0, sizeof(T)},
+      [&] {
+        auto made = std::make_shared<std::vector<T>>();
+        const auto add = [&](Wide x) {
+          made->push_back(static_cast<T>(x.real()));
+          made->push_back(static_cast<T>(x.imag()));
+        };
+        const Roots roots(2 * n);
+        std::vector<Wide> response(static_cast<size_t>(padded));
+        int64_t square = 0;  // k^2 modulo 2 n
+        for (int64_t k = 0; k < n; ++k) {
+          add(roots[square]);
+          // with the 1 / padded of the transform back
+          const Wide back = std::conj(roots[square]) / static_cast<long double>(padded);
+          response[static_cast<size_t>(k)] = back;
+          if (k > 0) response[static_cast<size_t>(padded - k)] = back;
+          square = (square + 2 * k + 1) % (2 * n);
+        }
+        transform_wide(response, Roots(padded), 1);
+        for (const Wide& x : response) add(x);
+        return made;
+      },
+      size_of<T>);
+}
+
 template std::shared_ptr<const FftPlan<float>> fft_plan(int64_t n);
 template std::shared_ptr<const FftPlan<double>> fft_plan(int64_t n);
 template Numbers<float> half_roots(int64_t n);
 template Numbers<double> half_roots(int64_t n);
 template Numbers<float> grid_roots(int64_t rows, int64_t columns, int64_t lanes);
 template Numbers<double> grid_roots(int64_t rows, int64_t columns, int64_t lanes);
+template Numbers<float> chirp_tables(int64_t n, int64_t padded);
+template Numbers<double> chirp_tables(int64_t n, int64_t padded);
 
 }  // namespace jato

@@ -5,6 +5,9 @@
 //   half_roots(n)  exp(-2 pi i k / n) for k up to n / 4: splits and joins half spectra of real arrays
 //   grid_roots     exp(-2 pi i j k / (rows columns)), laid out for lanes: joins the two steps of a long transform
 //
+//   chirp_tables   what turns a transform of any length n into a convolution (L. Bluestein, 1970): n numbers
+//                  exp(-pi i k^2 / n), then the transform of their conjugates, of length `padded`
+//
 // All are kept for the next transform, up to kCacheBytes.
 #pragma once
 #include <cstdint>
@@ -42,5 +45,9 @@ Numbers<T> half_roots(int64_t n);
 // For each block of `lanes` columns, for each row: `lanes` real parts, then as many imaginary ones.
 template <class T>
 Numbers<T> grid_roots(int64_t rows, int64_t columns, int64_t lanes);
+
+// padded: a power of two, at least 2 n - 1.
+template <class T>
+Numbers<T> chirp_tables(int64_t n, int64_t padded);
 
 }  // namespace jato

@@ -2,8 +2,8 @@
 
 Data: `lengths` of the axes transformed, in order; they are the last len(lengths) axes of the
 real array (rfft: of the operand, irfft: of the result), whose half spectrum has n // 2 + 1
-elements.  The inverse kinds divide by the number of points.  Computed by native/core/fft.cpp, and by SciPy's
-pocketfft where a length has a large prime factor.
+elements.  The inverse kinds divide by the number of points.  Computed by native/core/fft.cpp, over more
+than four axes by SciPy.
 
 All kinds are linear.  fft and ifft are symmetric matrices, their own transposes; those of the
 real kinds pass through the full spectrum (`FFT.transpose`).
@@ -36,16 +36,8 @@ scipy_fft: Any = LazyModule("scipy.fft")
 _PARALLEL_POINTS = 1 << 16
 
 
-# What native/core/fft.h takes: number of axes, prime factors.  Others go to SciPy.
+# What native/core/fft.h takes; SciPy does the rest.
 _NATIVE_RANK = 4
-_NATIVE_FACTORS = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31)
-
-
-def _has_small_factors(n: int) -> bool:
-    for factor in _NATIVE_FACTORS:
-        while n % factor == 0:
-            n //= factor
-    return n == 1
 
 
 class FftType(enum.Enum):
@@ -120,7 +112,7 @@ class FFT(Opaque):
 
     def library_call(self, node: Any) -> tuple[str, tuple[int, ...]] | None:
         x, kind, lengths = node.inputs[0].aval, node.params["kind"], node.params["lengths"]
-        if len(lengths) > _NATIVE_RANK or not all(map(_has_small_factors, lengths)):
+        if len(lengths) > _NATIVE_RANK:
             return None
         batch = math.prod(x.shape[: x.ndim - len(lengths)])
         padding = (1,) * (_NATIVE_RANK - len(lengths))
