@@ -13,6 +13,8 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "errors.h"
@@ -105,87 +107,119 @@ struct Stage {
   bool inverse, conjugated;
 };
 
-// One long complex transform of numbers side by side.
+// One long complex transform of numbers side by side, as a grid.
 template <class T>
-void transform_grid(const T* from, T* to, Grid grid, const Stage<T>& stage, const Context& context) {
-  const int64_t lanes = lane_count<T>(), rows = grid.rows, columns = grid.columns;
-  const int64_t column_blocks = (columns + lanes - 1) / lanes, row_blocks = (rows + lanes - 1) / lanes;
-  const auto column_plan = fft_plan<T>(rows), row_plan = fft_plan<T>(columns);
-  const auto roots = grid_roots<T>(rows, columns, lanes);
-  // a row of the grid between the two steps; more than it, so that rows do not fall into the same cache lines
-  const int64_t pitch = 2 * column_blocks * lanes + 2 * lanes;
-  const Ref<Block> block = Pool::allocate(static_cast<size_t>(rows * pitch) * sizeof(T));
-  T* const between = static_cast<T*>(block->data());
-  for_each_group(column_blocks, rows, context, [&](int64_t i) {
-    FftGroup<T> g{};
-    g.width = 1;
-    g.plan = column_plan.get();
-    g.in = from + 2 * i * lanes, g.in_element = 2 * columns;
-    g.out = between + 2 * i * lanes, g.out_element = pitch;
-    g.lanes = std::min(lanes, columns - i * lanes);
-    g.in_form = FftForm::Columns, g.out_form = FftForm::Blocks;
-    g.inverse = stage.inverse;
-    g.factors = roots->data() + 2 * i * lanes * rows;
-    run(g);
-  });
-  for_each_group(row_blocks, columns, context, [&](int64_t i) {
-    FftGroup<T> g{};
-    g.width = 1;
-    g.plan = row_plan.get();
-    g.in = between + i * lanes * pitch, g.in_lane = pitch;
-    g.out = to + 2 * i * lanes, g.out_element = 2 * rows;
-    g.lanes = std::min(lanes, rows - i * lanes);
-    g.scale = stage.scale;
-    g.in_form = FftForm::Blocks, g.out_form = FftForm::Columns;
-    g.inverse = stage.inverse;
-    g.conjugated = stage.conjugated;
-    run(g);
-  });
+class GridTransform {
+ public:
+  GridTransform(int64_t n, int64_t lanes) : lanes_(lanes), grid_(grid_of(n, lanes)) {
+    column_plan_ = fft_plan<T>(grid_.rows);
+    row_plan_ = fft_plan<T>(grid_.columns);
+    roots_ = grid_roots<T>(grid_.rows, grid_.columns, lanes);
+  }
+
+  void operator()(const T* from, T* to, const Stage<T>& stage, const Context& context) const {
+    const int64_t rows = grid_.rows, columns = grid_.columns;
+    const int64_t column_blocks = (columns + lanes_ - 1) / lanes_, row_blocks = (rows + lanes_ - 1) / lanes_;
+    // a row of the grid between the two steps; more than it, so that rows do not fall into the same cache lines
+    const int64_t pitch = 2 * column_blocks * lanes_ + 2 * lanes_;
+    const Ref<Block> block = Pool::allocate(static_cast<size_t>(rows * pitch) * sizeof(T));
+    T* const between = static_cast<T*>(block->data());
+    for_each_group(column_blocks, rows, context, [&](int64_t i) {
+      FftGroup<T> g{};
+      g.width = 1;
+      g.plan = column_plan_.get();
+      g.in = from + 2 * i * lanes_, g.in_element = 2 * columns;
+      g.out = between + 2 * i * lanes_, g.out_element = pitch;
+      g.lanes = std::min(lanes_, columns - i * lanes_);
+      g.in_form = FftForm::Columns, g.out_form = FftForm::Blocks;
+      g.inverse = stage.inverse;
+      g.factors = roots_->data() + 2 * i * lanes_ * rows;
+      run(g);
+    });
+    for_each_group(row_blocks, columns, context, [&](int64_t i) {
+      FftGroup<T> g{};
+      g.width = 1;
+      g.plan = row_plan_.get();
+      g.in = between + i * lanes_ * pitch, g.in_lane = pitch;
+      g.out = to + 2 * i * lanes_, g.out_element = 2 * rows;
+      g.lanes = std::min(lanes_, rows - i * lanes_);
+      g.scale = stage.scale;
+      g.in_form = FftForm::Blocks, g.out_form = FftForm::Columns;
+      g.inverse = stage.inverse;
+      g.conjugated = stage.conjugated;
+      run(g);
+    });
+  }
+
+ private:
+  int64_t lanes_;
+  Grid grid_;
+  std::shared_ptr<const FftPlan<T>> column_plan_, row_plan_;
+  Numbers<T> roots_;
+};
+
+// out[k] = x[k] y[k]; numbers of x `x_step` apart, those of out `out_step`.
+template <class T>
+void multiply(const T* x, int64_t x_step, int x_swap, const T* y, T* out, int64_t out_step, int out_swap, int64_t n) {
+  for (int64_t k = 0; k < n; ++k) {
+    const T re = x[k * x_step + x_swap], im = x[k * x_step + 1 - x_swap], c = y[2 * k], s = y[2 * k + 1];
+    out[k * out_step + out_swap] = re * c - im * s;
+    out[k * out_step + 1 - out_swap] = re * s + im * c;
+  }
 }
 
-// One complex transform of any length, by a convolution of twice the length or more; numbers `step` apart.
+// One complex transform of any length, by a convolution of twice the length or more.
 template <class T>
-void transform_chirp(const T* from, int64_t from_step, T* to, int64_t to_step, const Stage<T>& stage,
-                     const Context& context) {
-  const int64_t n = stage.n;
-  const int64_t padded = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * n - 1)));
-  const Grid grid = grid_of(padded, lane_count<T>());
-  const auto tables = chirp_tables<T>(n, padded);
-  const T *const chirp = tables->data(), *const response = chirp + 2 * n;
-  const Ref<Block> block = Pool::allocate(static_cast<size_t>(4 * padded) * sizeof(T));
-  T* const a = static_cast<T*>(block->data());
-  T* const b = a + 2 * padded;
-  const int swap = stage.inverse ? 1 : 0;
-  for (int64_t k = 0; k < n; ++k) {
-    const T re = from[k * from_step + swap], im = from[k * from_step + 1 - swap];
-    const T c = chirp[2 * k], s = chirp[2 * k + 1];
-    a[2 * k] = re * c - im * s;
-    a[2 * k + 1] = re * s + im * c;
+class ChirpTransform {
+ public:
+  ChirpTransform(int64_t n, int64_t lanes)
+      : padded_(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * n - 1)))),
+        grid_(padded_, lanes),
+        tables_(chirp_tables<T>(n, padded_)) {}
+
+  // Numbers `step` apart.
+  void operator()(const T* from, int64_t from_step, T* to, int64_t to_step, const Stage<T>& stage,
+                  const Context& context) const {
+    const int64_t n = stage.n;
+    const T *const chirp = tables_->data(), *const response = chirp + 2 * n;
+    const Ref<Block> block = Pool::allocate(static_cast<size_t>(4 * padded_) * sizeof(T));
+    T* const a = static_cast<T*>(block->data());
+    T* const b = a + 2 * padded_;
+    const int swap = stage.inverse ? 1 : 0;
+    multiply(from, from_step, swap, chirp, a, 2, 0, n);
+    std::fill(a + 2 * n, b, T(0));
+    grid_(a, b, Stage<T>{padded_, T(1), false, false}, context);
+    multiply(b, 2, 0, response, a, 2, 0, padded_);
+    grid_(a, b, Stage<T>{padded_, stage.scale, true, false}, context);
+    multiply(b, 2, 0, chirp, to, to_step, swap, n);
+    if (!stage.conjugated) return;
+    for (int64_t k = 0; k < n; ++k) to[k * to_step + 1] = -to[k * to_step + 1];
   }
-  std::fill(a + 2 * n, b, T(0));
-  transform_grid(a, b, grid, Stage<T>{padded, T(1), false, false}, context);
-  for (int64_t k = 0; k < padded; ++k) {
-    const T re = b[2 * k], im = b[2 * k + 1], c = response[2 * k], s = response[2 * k + 1];
-    a[2 * k] = re * c - im * s;
-    a[2 * k + 1] = re * s + im * c;
-  }
-  transform_grid(a, b, grid, Stage<T>{padded, T(1), true, false}, context);
-  const T sign = stage.conjugated ? T(-1) : T(1);
-  for (int64_t k = 0; k < n; ++k) {
-    const T re = b[2 * k], im = b[2 * k + 1], c = chirp[2 * k] * stage.scale, s = chirp[2 * k + 1] * stage.scale;
-    T* const out = to + k * to_step;
-    out[swap] = re * c - im * s;
-    out[1 - swap] = re * s + im * c;
-    out[1] *= sign;
-  }
-}
+
+ private:
+  int64_t padded_;
+  GridTransform<T> grid_;
+  Numbers<T> tables_;
+};
 
 // One complex transform of numbers side by side, for which `alone` holds.
 template <class T>
-void transform_alone(const T* from, T* to, const Stage<T>& stage, const Context& context) {
-  if (!fft_factors(stage.n)) return transform_chirp(from, 2, to, 2, stage, context);
-  transform_grid(from, to, grid_of(stage.n, lane_count<T>()), stage, context);
-}
+class LoneTransform {
+ public:
+  explicit LoneTransform(int64_t n) {
+    if (fft_factors(n)) grid_.emplace(n, lane_count<T>());
+    else chirp_.emplace(n, lane_count<T>());
+  }
+
+  void operator()(const T* from, T* to, const Stage<T>& stage, const Context& context) const {
+    if (grid_) (*grid_)(from, to, stage, context);
+    else (*chirp_)(from, 2, to, 2, stage, context);
+  }
+
+ private:
+  std::optional<GridTransform<T>> grid_;
+  std::optional<ChirpTransform<T>> chirp_;
+};
 
 // f(row) for the rows of grids: each on a thread of its own where there are enough, else one after the other.
 template <class F>
@@ -208,9 +242,10 @@ void transform_columns(const T* from, T* to, int64_t outer, int64_t inner, const
   const int64_t columns = width * lanes, blocks = (inner + columns - 1) / columns;
   const auto plan = fft_plan<T>(n);
   if (plan == nullptr) {
+    const ChirpTransform<T> chirp(n, lanes);
     return for_each_row(outer * inner, context, [&](int64_t i) {
       const int64_t offset = 2 * (i / inner * n * inner + i % inner);
-      transform_chirp(from + offset, 2 * inner, to + offset, 2 * inner, stage, context);
+      chirp(from + offset, 2 * inner, to + offset, 2 * inner, stage, context);
     });
   }
   for_each_group(outer * blocks, n * width, context, [&](int64_t i) {
@@ -277,8 +312,9 @@ void complex_rows(const Rows<T>& r, const Stage<T>& stage, const Context& contex
   if (!alone(r.count, stage.n, lane_count<T>())) {
     return transform_rows(r, FftForm::Rows, FftForm::Rows, FftReal::None, stage, context);
   }
+  const LoneTransform<T> lone(stage.n);
   for_each_row(r.count, context, [&](int64_t i) {
-    transform_alone(r.from + i * r.in_row, r.to + i * r.out_row, stage, context);
+    lone(r.from + i * r.in_row, r.to + i * r.out_row, stage, context);
   });
 }
 
@@ -328,11 +364,12 @@ void odd_rows(const Rows<T>& r, bool full, const Stage<T>& stage, const Context&
   if (!alone(r.count, n, lane_count<T>())) {
     return transform_rows(r, FftForm::Real, FftForm::Rows, FftReal::None, stage, context, stored);
   }
+  const LoneTransform<T> lone(stage.n);
   for_each_row(r.count, context, [&](int64_t i) {
     const Ref<Block> block = Pool::allocate(static_cast<size_t>(4 * n) * sizeof(T));
     T* const x = static_cast<T*>(block->data());
     for (int64_t j = 0; j < n; ++j) x[2 * j] = r.from[i * r.in_row + j], x[2 * j + 1] = 0;
-    transform_alone(x, x + 2 * n, stage, context);
+    lone(x, x + 2 * n, stage, context);
     std::copy_n(x + 2 * n, 2 * stored, r.to + i * r.out_row);
   });
 }
@@ -343,6 +380,7 @@ void odd_half_rows(const Rows<T>& r, const Stage<T>& stage, const Context& conte
   if (!alone(r.count, n, lane_count<T>())) {
     return transform_rows(r, FftForm::Rows, FftForm::Real, FftReal::Mirror, stage, context);
   }
+  const LoneTransform<T> lone(stage.n);
   for_each_row(r.count, context, [&](int64_t i) {
     const Ref<Block> block = Pool::allocate(static_cast<size_t>(4 * n) * sizeof(T));
     T* const x = static_cast<T*>(block->data());
@@ -353,7 +391,7 @@ void odd_half_rows(const Rows<T>& r, const Stage<T>& stage, const Context& conte
       x[2 * k + 1] = from[2 * k + 1];
       x[2 * (n - k) + 1] = -from[2 * k + 1];
     }
-    transform_alone(x, x + 2 * n, stage, context);
+    lone(x, x + 2 * n, stage, context);
     for (int64_t j = 0; j < n; ++j) r.to[i * r.out_row + j] = x[2 * n + 2 * j];
   });
 }
@@ -372,11 +410,12 @@ void real_rows(const Rows<T>& r, int64_t n, bool full, Stage<T> stage, const Con
   const auto roots = half_roots<T>(n);
   const T sign = stage.conjugated ? T(-1) : T(1);
   stage.conjugated = false;
+  const LoneTransform<T> lone(stage.n);
   for_each_row(r.count, context, [&](int64_t i) {
     const Ref<Block> block = Pool::allocate(static_cast<size_t>(n) * sizeof(T));
     T* const z = static_cast<T*>(block->data());
     T* const out = r.to + i * r.out_row;
-    transform_alone(r.from + i * r.in_row, z, stage, context);
+    lone(r.from + i * r.in_row, z, stage, context);
     out[0] = z[0] + z[1];
     out[n] = z[0] - z[1];
     out[1] = out[n + 1] = 0;
@@ -406,6 +445,7 @@ void half_rows(const Rows<T>& r, int64_t n, Stage<T> stage, const Context& conte
     return transform_rows(r, FftForm::Rows, FftForm::Rows, FftReal::FromHalf, stage, context);
   }
   const auto roots = half_roots<T>(n);
+  const LoneTransform<T> lone(stage.n);
   for_each_row(r.count, context, [&](int64_t i) {
     const Ref<Block> block = Pool::allocate(static_cast<size_t>(n) * sizeof(T));
     T* const z = static_cast<T*>(block->data());
@@ -415,7 +455,7 @@ void half_rows(const Rows<T>& r, int64_t n, Stage<T> stage, const Context& conte
     in_ranges(1, h / 2 + 1, [&](int64_t begin, int64_t end) {
       join_range(x, z, h, roots->data(), begin, end);
     });
-    transform_alone(z, r.to + i * r.out_row, stage, context);
+    lone(z, r.to + i * r.out_row, stage, context);
   });
 }
 

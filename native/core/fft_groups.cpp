@@ -1,3 +1,4 @@
+// The kernels of groups, for both kinds of machine.
 #include "fft_groups.h"
 
 #include <cstddef>
@@ -45,14 +46,17 @@ namespace wide {
 
 }  // namespace
 
-const FftGroups& fft_groups() {
-  static const FftGroups groups = [] {
-#ifdef JATO_FFT_WIDE
-    if (has_avx512()) return FftGroups{64, wide::run_group<float>, wide::run_group<double>};
-#endif
-    return FftGroups{16, plain::run_group<float>, plain::run_group<double>};
-  }();
+const FftGroups& plain_fft_groups() {
+  static constexpr FftGroups groups{16, plain::run_group<float>, plain::run_group<double>};
   return groups;
+}
+
+const FftGroups& fft_groups() {
+#ifdef JATO_FFT_WIDE
+  static constexpr FftGroups groups{64, wide::run_group<float>, wide::run_group<double>};
+  if (has_avx512()) return groups;
+#endif
+  return plain_fft_groups();
 }
 
 }  // namespace jato

@@ -52,6 +52,8 @@ struct FftGroups {
 };
 
 const FftGroups& fft_groups();
+// Those for every machine, for tests.
+const FftGroups& plain_fft_groups();
 
 // Numbers in one of the two arrays of a group's scratch: the full spectrum of 2 n, or n and what is left of the last block.
 constexpr int64_t fft_scratch_numbers(int64_t n, int64_t width, int64_t lanes) {

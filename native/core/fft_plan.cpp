@@ -1,3 +1,4 @@
+// Tables of Fourier transforms and the cache that keeps them.
 #include "fft_plan.h"
 
 #include <cmath>
