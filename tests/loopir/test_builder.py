@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import random
 
 import numpy as np
 import pytest
@@ -310,3 +311,70 @@ def test_errors_name_what_is_wrong(b):
         b.bitcast(x, "f64")
     with pytest.raises(InternalError, match="store: f32 into y of i32"):
         b.store(b.output("y", "i32"), 0, x)
+
+
+def test_index_arithmetic_against_integers():
+    """Random sums of quotients and remainders: simplified forms give what Python's integers do."""
+    rng = random.Random(0)
+    for _ in range(400):
+        b = Builder()
+        limits = [rng.choice((3, 4, 7, 64, 100)) for _ in range(2)]
+        variables = [b.var("v", "i64", 0, n - 1) for n in limits]
+
+        def index(depth, b=b, variables=variables):
+            if depth == 0 or rng.random() < 0.2:
+                if rng.random() < 0.7:
+                    place = rng.randrange(2)
+                    return variables[place], lambda values: values[place]
+                number = rng.randrange(0, 20)
+                return b.index(number), lambda values: number
+            x, f = index(depth - 1)
+            k = rng.choice((1, 2, 3, 4, 8, 10, 16, 64))
+            # division of what may be negative is another matter
+            kind = rng.randrange(5) if b.range(x)[0] >= 0 else rng.randrange(2)
+            if kind == 0:
+                y, g = index(depth - 1)
+                return b.add(x, y), lambda v: f(v) + g(v)
+            if kind == 1:
+                return b.mul(x, k), lambda v: f(v) * k
+            if kind == 2:
+                return b.div(x, k), lambda v: f(v) // k
+            if kind == 3:
+                return b.rem(x, k), lambda v: f(v) % k
+            y, g = index(depth - 1)
+            return b.sub(b.add(b.mul(b.div(x, k), k), b.rem(x, k)), y), lambda v: f(v) - g(v)
+
+        x, f = index(4)
+        y = b.output("y", "i64")
+        with b.block() as body:
+            b.store(y, 0, x)
+        for _ in range(20):
+            values = [rng.randrange(n) for n in limits]
+            array = np.zeros(1, np.int64)
+            machine = interp._Machine({y: array}, (), 0, 0)
+            for variable, value in zip(variables, values, strict=True):
+                machine.set(variable, value)
+            machine.block(tuple(body))
+            assert array[0] == f(values)
+
+
+def test_comparisons_of_roots_with_constants():
+    rng = np.random.default_rng(0)
+    for dtype in (np.float32, np.float64):
+        name = {"float32": "f32", "float64": "f64"}[np.dtype(dtype).name]
+        for bound in (2.0, 0.1, 3.7, 1e-3, 123.0):
+            c = dtype(bound)
+            near = np.nextafter(c * c, dtype(rng.choice((0, 9e9))), dtype=dtype)
+            ends = np.array([0.0, -0.0, -1.0, np.nan, np.inf, -np.inf, c * c, near, 1e-30, 1e30], dtype)
+            x = np.concatenate([ends, (c * c * (1 + rng.normal(size=200) * 1e-6)).astype(dtype)])
+            for op in ("lt", "le", "gt", "ge"):
+                b = Builder()
+                source, target = b.input("x", name), b.output("y", "bool")
+                with b.for_("i", b.grid_begin(), b.grid_end()) as i:
+                    root = b.sqrt(b.load(source, i))
+                    b.store(target, i, getattr(b, op)(root, b.const(float(c), name)))
+                made = np.zeros(x.size, bool)
+                interp.run(b.kernel("k"), [x, made], (), 0, x.size)
+                compare = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
+                with np.errstate(invalid="ignore"):
+                    np.testing.assert_array_equal(made, compare[op](np.sqrt(x), c))

@@ -256,7 +256,9 @@ class NodeBuilder(IndexMath):
             if not taken:
                 break
             for monomial in taken:
-                factor = terms.pop(monomial)
+                factor = terms.pop(monomial, 0)
+                if not factor:
+                    continue  # cancelled by another one
                 whole, divisor = monomial[0].args
                 quotient = self.div(whole, divisor)
                 for part, scale in ((whole, factor), (quotient, -factor * divisor.attr)):

@@ -58,3 +58,17 @@ def test_reads_within_short_rows_do_without():
     assert "prefetch" not in along.patterns[0]
     rows = np.arange(500, dtype="int32")
     assert "prefetch" in watch(lambda x, r, i: x[r, i], TABLE, rows, i[:500, 0]).patterns[0]
+
+
+def test_sums_of_gathered_elements():
+    """The place depends on a loop inside, which has not begun where the prefetch is."""
+    table, rows = RNG.normal(size=4_000_000).astype("float32"), RNG.normal(size=(300_000, 16))
+    rows = rows.astype("float32")
+    for count in (5, 8, 12):
+        i = RNG.integers(0, 300_000, (200, count)).astype("int32")
+        np.testing.assert_allclose(
+            jato.jit(lambda t, i: t[i].sum(-1))(table, i), table[i].sum(-1), 1e-5, 1e-5
+        )
+        np.testing.assert_allclose(
+            jato.jit(lambda e, i: e[i].mean(1))(rows, i), rows[i].mean(1), 1e-4, 1e-5
+        )

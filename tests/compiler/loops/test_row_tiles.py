@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+
 import numpy as np
 import pytest
 from watching import watch
@@ -195,3 +198,41 @@ def test_small_matrices(rows):
         compare(jato.jit(lambda a: a.swapaxes(1, 2) + jnp.eye(n))(a), a.swapaxes(1, 2) + np.eye(n))
     u, w = RNG.normal(size=(2, rows, 3)).astype("float32")
     compare(jato.jit(jnp.cross)(u, w), np.cross(u, w), 1e-4)
+
+
+def test_rows_with_axes_between():
+    """Rows that are further apart than they are long, at the end of the memory that is theirs."""
+    page = mmap.PAGESIZE
+    for shape in ((70, 3, 5), (81, 2, 9), (64, 7, 3), (100, 4, 17)):
+        size = int(np.prod(shape)) * 4
+        space = -(-size // page) * page
+        memory = mmap.mmap(-1, space + page)
+        base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(base + space), page, 0) == 0
+        x = np.frombuffer(memory, np.float32, size // 4, space - size).reshape(shape)
+        x[...] = RNG.normal(size=shape)
+        for f, g in (
+            (lambda x: x.transpose(1, 0, 2) + 1, lambda x: x.transpose(1, 0, 2) + 1),
+            (lambda x: jato.nn.softmax(x.transpose(1, 0, 2), -1),
+             lambda x: softmax(x.transpose(1, 0, 2))),
+            (lambda x: x.transpose(1, 0, 2)[..., ::-1] * 2, lambda x: x.transpose(1, 0, 2)[..., ::-1] * 2),
+            (lambda x: x[:, 1].max(-1), lambda x: x[:, 1].max(-1)),
+            (lambda x: x[:, :, 0] + x[:, :, -1], lambda x: x[:, :, 0] + x[:, :, -1]),
+        ):  # fmt: skip
+            compare(jato.jit(f)(x), g(x))
+
+
+def test_small_reductions_before_a_transposition():
+    for shape in ((5, 63, 15), (3, 70, 70), (8, 64, 9)):
+        x = RNG.normal(size=shape).astype("float32")
+        compare(jato.jit(lambda x: x.max(0).T)(x), x.max(0).T)
+        compare(jato.jit(lambda x: jnp.argmax(x, 0).T)(x), x.argmax(0).T)
+        compare(jato.jit(lambda x: x.sum(0).T + 1)(x), x.sum(0).T + 1)
+
+
+def test_pairs_of_rows_apart():
+    x = RNG.normal(size=(100, 2, 9)).astype("float32")
+    f = lambda x: x.reshape(50, 2, 2, 9).transpose(1, 0, 2, 3).reshape(200, 9).sum(-1)
+    compare(jato.jit(f)(x), f(x))
+    g = lambda x: (x.reshape(100, 18)[:, ::2] * np.arange(9, dtype="float32")).sum(-1)
+    compare(jato.jit(g)(x), g(x))

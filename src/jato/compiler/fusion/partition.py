@@ -69,6 +69,7 @@ class Group:
     ways: dict[Node, frozenset[Way]] = field(default_factory=dict)
     # nodes that are computed again for many elements, because they are cheap
     replicated: set[Node] = field(default_factory=set)
+    replicated_cost: float = 0.0
 
     @property
     def rows(self) -> Shape:
@@ -177,11 +178,12 @@ class Partition:
                 return
         for g in groups:
             if self.can_store(g, node, alone, groups):
+                g.outputs.append(out)
                 reason = self.join(g, node, users)
                 self.decide(node, g, reason)
                 if reason in FUSED:
-                    g.outputs.append(out)
                     return
+                g.outputs.pop()
         if not stored:
             self.decide(node, groups[0], Reason.SEVERAL_CONSUMERS)
         self.root(node)
@@ -217,7 +219,9 @@ class Partition:
     def leave(self, group: Group, node: Node) -> None:
         group.nodes.remove(node)
         del group.levels[node], group.ways[node]
-        group.replicated.discard(node)
+        if node in group.replicated:
+            group.replicated.remove(node)
+            group.replicated_cost -= cost.element_cost(node)
         group.cost -= cost.element_cost(node)
         self.homes[node].remove(group)
         if not self.homes[node]:
@@ -241,7 +245,7 @@ class Partition:
                     found.update(((user, k), *way) for way in below)
         return frozenset(itertools.islice(found, MOST_WAYS + 1))
 
-    def is_scattered(self, group: Group, node: Node, users: list[Node]) -> bool:
+    def is_scattered(self, group: Group, node: Node) -> bool:
         """Would it be computed at more places for each element than is worth it?
 
         Each level of a chain like y = x[1::2] + x[::2] doubles the places."""
@@ -279,7 +283,7 @@ class Partition:
             return Reason.TOO_LARGE
         if self.reach_rereading(group, users) and not self.passes_rereading(node):
             return Reason.REREAD
-        if self.is_scattered(group, node, users):
+        if self.is_scattered(group, node):
             return Reason.REPLICATED
         if isinstance(node.primitive, Transpose) and not self.in_memory_order(group, node):
             return Reason.ACROSS_MEMORY
@@ -334,10 +338,10 @@ class Partition:
             return Reason.INDEX_ARITHMETIC
         if self.is_replicated(group, node, users):
             price = cost.element_cost(node)
-            spent = sum(map(cost.element_cost, group.replicated))
-            if price > cost.CHEAP or price + spent > cost.MOST_REPEATED:
+            if price > cost.CHEAP or price + group.replicated_cost > cost.MOST_REPEATED:
                 return Reason.REPLICATED
             group.replicated.add(node)
+            group.replicated_cost += price
         if any(cost.is_big_reduction(u) for u in users):
             return Reason.PRODUCER_OF_REDUCTION
         return Reason.SAME_DOMAIN
@@ -655,8 +659,11 @@ class Partition:
         first.cost += second.cost
         first.repeated += second.repeated
         first.levels.update(second.levels)
-        first.ways.update(second.ways)
+        for node, ways in second.ways.items():
+            both = first.ways.get(node, frozenset()) | ways
+            first.ways[node] = frozenset(itertools.islice(both, MOST_WAYS + 1))
         first.replicated |= second.replicated
+        first.replicated_cost += second.replicated_cost
         if self.latest:
             self.raise_latest(first, max(self.latest[first], self.latest[second]))
         first.nodes.sort(key=self.position.__getitem__)

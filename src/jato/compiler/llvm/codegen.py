@@ -25,7 +25,7 @@ MOST_THREADS = 8
 
 def generate_all(texts: Sequence[Callable[[], str]], target: Target, threads: int) -> list[bytes]:
     """Object code of each module, in order.  `texts[i]()` gives the IR of one, and is called in
-    this thread, while others generate code."""
+    this thread before the others start: they would wait for each other's turn in Python."""
     if len(texts) == 1 or threads < 2:
         return [generate(text(), target) for text in texts]
     work: queue.SimpleQueue[tuple[int, str] | None] = queue.SimpleQueue()
@@ -36,22 +36,37 @@ def generate_all(texts: Sequence[Callable[[], str]], target: Target, threads: in
     ]
     for i, text in enumerate(texts):
         work.put((i, text()))
-    for helper in helpers:
-        helper.start()
+    started: list[threading.Thread] = []
     try:
+        for helper in helpers:
+            helper.start()
+            started.append(helper)
         while (item := _next(work)) is not None:
             results[item[0]] = generate(item[1], target)
     finally:
         while _next(work) is not None:  # after an error or Ctrl-C: nobody starts another one
             pass
-        for _ in helpers:
+        for _ in started:
             work.put(None)
-        for helper in helpers:
-            helper.join()
+        _join(started)
     for result in results:
         if isinstance(result, BaseException):
             raise result
     return results  # type: ignore[return-value]
+
+
+def _join(threads: Sequence[threading.Thread]) -> None:
+    """Waits until all have ended, Ctrl-C or not: no thread may be in LLVM without the lock that
+    this one holds."""
+    interrupt: KeyboardInterrupt | None = None
+    while any(thread.is_alive() for thread in threads):
+        try:
+            for thread in threads:
+                thread.join()
+        except KeyboardInterrupt as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
 
 
 def _next(work: queue.SimpleQueue[tuple[int, str] | None]) -> tuple[int, str] | None:

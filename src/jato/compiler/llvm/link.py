@@ -67,7 +67,7 @@ def build(kernels: Mapping[str, Kernel]) -> tuple[dict[str, CompiledKernel], int
             stored = _from_disk(key)
             found.update((k, v) for k, v in stored.items() if k in kernels)
     missing = [key for key in kernels if key not in found]
-    threads = _native.num_threads()
+    threads = min(_native.num_threads(), codegen.MOST_THREADS)
     size = MODULE_KERNELS
     if threads > 1:  # two modules for each thread, as kernels differ in what they take
         size = max(1, min(size, ceil(len(missing) / (2 * threads))))

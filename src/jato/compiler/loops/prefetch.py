@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jato.compiler.loops.lower import Lowering
-from jato.compiler.loops.walk import loads, mentions
+from jato.compiler.loops.walk import bound_by, loads, mentions, statements, variables_below
 from jato.loopir.grammar import ITEMSIZE, Expr, Stmt
 
 # Arrays of fewer bytes are expected in the second-level cache.
@@ -57,9 +57,13 @@ def prefetch_rows(
 def _scattered(lowering: Lowering, body: Sequence[Stmt], variable: Expr, size: int) -> list[Expr]:
     """Loads from arrays of `size` bytes at places that were loaded from a place with `variable`."""
     large = {buffer for var, buffer in lowering.buffers.items() if var.aval.nbytes >= size}
+    # of loops inside, the variables have no value yet where the prefetch is
+    inner = {v for s in statements(body) for v in bound_by(s)}
     found = [
         e for e in loads(body)
-        if e.attr in large and mentions(_loads_below(e.args[0]), variable)
+        if e.attr in large
+        and mentions(_loads_below(e.args[0]), variable)
+        and not inner & variables_below(e.args)
     ]  # fmt: skip
     return found if len(found) <= MOST else []
 

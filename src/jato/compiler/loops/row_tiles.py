@@ -29,7 +29,7 @@ from jato.compiler.loops.group import GroupSchedule
 from jato.compiler.loops.lower import Index, Lowering, UnplacedReduction
 from jato.compiler.loops.nest import LoopNest, divides, nested, with_ones
 from jato.compiler.loops.reductions import accumulate, cone, values_to_save
-from jato.compiler.loops.walk import mentions
+from jato.compiler.loops.walk import variables_below
 from jato.core.graph import Node, Var
 from jato.loopir.builder import Builder
 from jato.loopir.grammar import Buffer, Expr, For, Kernel
@@ -85,41 +85,56 @@ class RowTileLowering(Lowering):
         self.v: Any = None
         self.start: Any = None
         self.outer: Expr | None = None
-        # (array, terms of the position that the rows have in common, length of a row) -> tile
+        # (array, terms of the position that the rows have in common, distance of rows) -> tile
         self.read: dict[Any, Buffer] = {}
         self.written: dict[Any, Buffer] = {}
+        self.columns: dict[Buffer, int] = {}  # elements of a row that are in a tile
 
-    def place(self, var: Var, index: Index) -> tuple[Any, Expr] | None:
-        """The tile (a key of `read` or `written`) that an element belongs to, and where it is in
-        its row; None if the rows' elements are neighbours or the same."""
+    def place(self, var: Var, index: Index) -> tuple[Any, Expr, int] | None:
+        """The tile (a key of `read` or `written`) that an element belongs to, where it is in its
+        row, and how many elements the row has up to it at the most; None if the elements of
+        neighbouring rows are neighbours or the same."""
         b = self.b
         form = b.linear(self.offset(var.aval.shape, index))
-        if any(m != (self.v,) and mentions(m, self.v) for m in form.terms):
-            raise Untiled
-        length = form.terms.get((self.v,), 0)
-        if 0 <= length < self.shortest:
+        step = form.terms.get((self.v,), 0)
+        common: dict[Any, int] = {}
+        inside: dict[Any, int] = {}
+        for m, c in form.terms.items():
+            if m == (self.v,):
+                continue
+            variables = variables_below(m)
+            if self.v in variables:
+                raise Untiled
+            if self.outer not in variables:
+                inside[m] = c
+            elif len(variables) == 1:
+                common[m] = c
+            else:
+                raise Untiled
+        if 0 <= step < self.shortest:
             return None
-        common = {
-            m: c for m, c in form.terms.items()
-            if self.outer is not None and all(mentions((a,), self.outer) for a in m)
-        }  # fmt: skip
-        inside = {m: c for m, c in form.terms.items() if m not in common and m != (self.v,)}
         rest = Linear(inside, form.const)
         low, high = b.range_of_linear(rest)
-        if not (0 < length <= self.longest and low >= 0 and high < length):
+        # all that a copy of the row up to there reads is in the array
+        last = b.range_of_linear(Linear(common, 0))[1] + step * b.range(self.v)[1] + high
+        if step <= 0 or low < 0 or high >= self.longest or last >= var.aval.size:
             raise Untiled
         if dtypes.scalar_name(var.aval) not in TILED:
             raise Untiled
-        return (var, tuple(common.items()), length), b._from_linear(rest)
+        return (var, tuple(common.items()), step), b._from_linear(rest), high + 1
 
-    def at(self, tiles: dict[Any, Buffer], key: Any, position: Expr) -> tuple[Buffer, Expr]:
+    def at(
+        self, tiles: dict[Any, Buffer], key: Any, position: Expr, columns: int
+    ) -> tuple[Buffer, Expr]:
         """The tile, and the place in it of the row's element at `position`."""
         b = self.b
         tile = tiles.get(key)
         if tile is None:
             dtype = dtypes.scalar_name(key[0].aval)
-            tile = b.local(f"tile{len(b.buffers)}", dtype, (self.longest + self.width) * self.pitch)
+            size = (self.longest + self.width) * self.pitch
+            tile = b.local(f"tile{len(b.buffers)}", dtype, size)
             tiles[key] = tile
+        self.columns[tile] = max(columns, self.columns.get(tile, 0))
         lane = b.sub(self.v, self.start)
         return tile, b.add(b.mul(position, b.index(self.pitch)), lane)
 
@@ -155,11 +170,12 @@ class RowTileLowering(Lowering):
             self.copy(key, tile, self.output(key[0]), rows, out=True)
 
     def copy(self, key: Any, tile: Buffer, array: Buffer, rows: Expr, out: bool) -> None:
-        _, common, length = key
+        _, common, step = key
         b = self.b
         base: Expr = b._from_linear(Linear(dict(common), 0))
-        start = b.add(base, b.mul(self.start, b.index(length)))
-        b.tile_copy(tile, array, start, length, rows, length, self.pitch, self.width, out)
+        start = b.add(base, b.mul(self.start, b.index(step)))
+        columns = self.columns[tile]
+        b.tile_copy(tile, array, start, step, rows, columns, self.pitch, self.width, out)
 
 
 class RowTileSchedule(GroupSchedule):
@@ -286,6 +302,8 @@ class RowTileSchedule(GroupSchedule):
                 b.append(statement)
         if not lowering.read and not lowering.written:
             return None
+        if any(lowering.columns[tile] != prod(extents) for tile in lowering.written.values()):
+            raise Untiled  # what goes back to memory is whole rows
         b.append(For(g, b.grid_begin(), b.grid_end(), tuple(body)))
         elements = prod(extents) * pitch * min(count, OUTER)
         return self.nest(lowering, "row_tiles", blocks * chunks, 1, elements)

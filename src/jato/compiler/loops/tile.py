@@ -6,7 +6,7 @@ from typing import Any
 
 from jato.base import dtypes
 from jato.compiler.loops.lower import Index, Lowering
-from jato.compiler.loops.walk import mentions
+from jato.compiler.loops.walk import variables_below
 from jato.core.graph import Node, Var
 from jato.loopir.builder import Builder
 from jato.loopir.index_math import Linear
@@ -39,7 +39,9 @@ class TileLowering(Lowering):
         stride = form.terms.get((self.v,), 0)
         crosses = form.terms.get((self.p,)) == 1 and stride not in (0, 1)
         rest = {m: c for m, c in form.terms.items() if m not in ((self.v,), (self.p,))}
-        if b._guards or not crosses or any(mentions(m, self.v, self.p) for m in rest):
+        # the copies are made before the loops over the block: they know the block alone
+        known = variables_below((*self.columns, *self.rows))
+        if b._guards or not crosses or any(not variables_below(m) <= known for m in rest):
             return super().load(var, index)
         key = (var, tuple(rest.items()), form.const, stride)
         tile = self.tiles.get(key)

@@ -18,6 +18,17 @@ def statements(body: Sequence[Any]) -> Iterator[Any]:
             yield from statements(statement.then)
 
 
+def bound_by(statement: Any) -> Sequence[Expr]:
+    """The variables that a statement gives values to."""
+    if isinstance(statement, For):
+        return (statement.var,)
+    if isinstance(statement, Reduce):
+        return (statement.var, *statement.results)
+    if isinstance(statement, Loop):
+        return (statement.var, *statement.carries, *statement.results)
+    return ()
+
+
 def roots(statement: Any) -> list[Expr]:
     """The expressions that a statement itself evaluates (not those of its body)."""
     if isinstance(statement, Store):
@@ -67,6 +78,17 @@ def mentions(roots: Sequence[Expr], *variables: Expr) -> bool:
             seen.add(e)
             stack += e.args
     return False
+
+
+def variables_below(roots: Sequence[Expr]) -> set[Expr]:
+    """The variables that the expressions depend on."""
+    stack, seen = [*roots], set()
+    while stack:
+        e = stack.pop()
+        if e not in seen:
+            seen.add(e)
+            stack += e.args
+    return {e for e in seen if e.op == "var"}
 
 
 def loads(kernel: Kernel | Sequence[Any]) -> Iterator[Expr]:
