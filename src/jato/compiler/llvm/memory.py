@@ -314,7 +314,7 @@ class MemoryEmitter(ValueEmitter):
         """A scalar base plus offsets as narrow as is known to be right."""
         element, align = ins.MEMORY_TYPE[buffer.dtype], ITEMSIZE[buffer.dtype]
         step = index.coefficient
-        if isinstance(step, int) and abs(step) * lanes < 1 << 31:
+        if isinstance(step, str) or (step is not None and abs(step) * lanes < 1 << 31):
             return Places(element, align, lanes, self._address(code, buffer, index.text), step)
         base_text, varying = "0", index_expr
         while varying.op == "add" and step is None:
