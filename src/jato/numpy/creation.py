@@ -22,6 +22,7 @@ from jato.numpy.manipulation import broadcast_to, stack
 from jato.numpy.promote import as_array, dtype_of, is_weak, join_types, normalize_shape
 from jato.numpy.reductions import as_type
 from jato.ops import elementwise, structural
+from jato.ops.convert import convert_element_type
 from jato.parallel.devices import device_put
 
 _NUMBERS = (bool, int, float, complex)
@@ -331,9 +332,14 @@ def _filled(shape: Any, value: Any, dtype: Any) -> Any:
     return structural.full(shape, value, dtype)
 
 
-@public(static=("shape", "dtype", "value"), name="zeros or ones")
-def _filled_static(shape: Any, value: Any, dtype: Any) -> Any:
-    return structural.full(shape, value, dtype)
+@public(static=("shape", "dtype", "value", "weak_type"), name="zeros or ones")
+def _filled_static(shape: Any, value: Any, dtype: Any, weak_type: bool = False) -> Any:
+    return _weakly(structural.full(shape, value, dtype), weak_type)
+
+
+def _weakly(x: Any, weak_type: bool) -> Any:
+    """`x`, weakly typed if so asked."""
+    return convert_element_type(x, x.dtype, True) if weak_type else x
 
 
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
@@ -402,11 +408,12 @@ def full(
 
 
 def _like(function: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, Any, bool]:
+    weak = is_weak(a) or bool(getattr(a, "weak_type", False))
     if not (hasattr(a, "shape") and hasattr(a, "dtype")):
         a = as_array(function, a)
     target = canonicalize(a.dtype if dtype is None else dtype)
     sizes = tuple(a.shape) if shape is None else normalize_shape(function, shape)
-    return sizes, target, dtype is None and bool(getattr(a, "weak_type", False))
+    return sizes, target, dtype is None and weak
 
 
 def zeros_like(
@@ -419,8 +426,8 @@ def zeros_like(
     Array([0, 0], dtype=int32)
     """
     require_unsharded("zeros_like", out_sharding)
-    sizes, target, _ = _like("zeros_like", a, dtype, shape)
-    return placed_on(_filled_static(sizes, 0, target), device)
+    sizes, target, weak = _like("zeros_like", a, dtype, shape)
+    return placed_on(_filled_static(sizes, 0, target, weak), device)
 
 
 def ones_like(
@@ -433,8 +440,8 @@ def ones_like(
     Array([1, 1], dtype=int32)
     """
     require_unsharded("ones_like", out_sharding)
-    sizes, target, _ = _like("ones_like", a, dtype, shape)
-    return placed_on(_filled_static(sizes, 1, target), device)
+    sizes, target, weak = _like("ones_like", a, dtype, shape)
+    return placed_on(_filled_static(sizes, 1, target, weak), device)
 
 
 def empty_like(
@@ -470,8 +477,9 @@ def full_like(
     Array([7, 7], dtype=int32)
     """
     require_unsharded("full_like", out_sharding)
-    sizes, target, _ = _like("full_like", a, dtype, shape)
-    return full(sizes, fill_value, target, device=device)
+    sizes, target, weak = _like("full_like", a, dtype, shape)
+    result = full(sizes, fill_value, target)
+    return placed_on(_weakly(result, weak), device)
 
 
 @public(static=("N", "M", "k", "dtype"))
