@@ -342,6 +342,17 @@ np.zeros_like(i)
 np.ones_like(m, dtype='i4')
 np.full_like(i, 2.7)
 np.full_like(1.5, 2)
+2 ** x
+s * 300
+300 - s
+-1 >> u
+np.clip(s, 0, 300)
+np.greater(z, 1)
+b // True
+np.sum(b, dtype=bool)
+np.prod(m, axis=0, dtype=bool, initial=0)
+np.cumsum(b, dtype=bool)
+np.cumprod(b, dtype=bool)
 np.zeros_like(1)
 np.ones_like(2.5, shape=(2, 3))
 np.zeros_like(x.sum() * 0 + 1.0)

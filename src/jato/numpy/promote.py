@@ -146,24 +146,36 @@ def float_of(dtype: Any) -> Any:
 
 
 def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
-    """`x` in another dtype; Python numbers stay Python numbers where the kind allows."""
+    """`x` in another dtype; Python numbers stay Python numbers where that is the dtype of one."""
     kind = type(x)
     if kind in _PYTHON_NUMBERS:
-        if dtypes.is_complex(dtype):
-            return complex(x)
-        if dtypes.is_floating(dtype) and kind is not complex:
-            return float(x)
-        if dtypes.is_integer(dtype) and kind is not complex and kind is not float:
-            return int(x)
-        if dtype == np.bool_ and kind is bool:
-            return x
-        return np.asarray(x).astype(dtype)[()]
+        return _cast_number(x, np.dtype(dtype))
     aval = getattr(x, "aval", None)
     if aval is None:
         return x if x.dtype == dtype else x.astype(dtype)
     if aval.dtype_code == code_of(dtype) and (weak_type or not aval.weak_type):
         return x
     return convert.convert_element_type(x, dtype, weak_type)
+
+
+def _cast_number(number: Any, dtype: Any) -> Any:
+    """A Python number in a dtype.  Integers are int32 (int64) first, and wrap: OverflowError if
+    they do not fit into that."""
+    kind = type(number)
+    if dtypes.is_complex(dtype):
+        number = complex(number)
+    elif dtypes.is_floating(dtype) and kind is not complex:
+        number = float(number)
+    elif dtypes.is_integer(dtype) and (kind is int or kind is bool):
+        number = int(number)
+        try:
+            found = dtype.type(number)
+        except OverflowError:
+            return np.asarray(number, canonicalize(np.int64)).astype(dtype)[()]
+        return number if dtypes.scalar_dtype(number) == dtype else found
+    elif dtype != np.bool_ or kind is not bool:
+        return np.asarray(number).astype(dtype)[()]
+    return number if dtypes.scalar_dtype(number) == dtype else dtype.type(number)
 
 
 def _join_and_cast(xs: Sequence[Any], inexact: bool) -> list[Any]:
@@ -276,9 +288,12 @@ def _promote_number(function: str, x: Any, y: Any, inexact: bool) -> tuple[Any, 
     if aval is not None:
         code, kind = aval.dtype_code, type(number)
         if (kind is float or kind is int) and _FIRST_INEXACT <= code <= _LAST_INEXACT:
-            return x, y
+            # in the dtype of the array, for those who ask either operand for its dtype
+            number = _cast_number(number, aval.dtype)
+            return (x, number) if array is x else (number, y)
         if kind is int and not inexact and _BOOL < code < _FIRST_INEXACT:
-            return x, y
+            number = _cast_number(number, aval.dtype)
+            return (x, number) if array is x else (number, y)
     return tuple(promote_all(function, x, y, inexact=inexact))  # type: ignore[return-value]
 
 
