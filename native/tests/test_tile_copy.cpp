@@ -11,20 +11,22 @@ namespace {
 template <class T>
 void copies_both_ways(int position, int64_t lanes) {
   const TileCopyFn in = tile_copies()[position], out = tile_copies()[position + 3];
-  for (int64_t rows = 1; rows <= lanes; ++rows) {
-    for (int64_t columns : {1, 2, 7, 8, 9, 15, 16, 17, 33}) {
+  for (int64_t pitch : {lanes, 4 * lanes})
+  for (int64_t rows = 1; rows <= pitch; ++rows) {
+    for (int64_t columns : {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 33}) {
       for (int64_t gap : {0, 3}) {
         const int64_t step = columns + gap;
         std::vector<T> array(static_cast<size_t>((rows - 1) * step + columns));
         for (size_t i = 0; i < array.size(); ++i) array[i] = static_cast<T>(i * 7 + 1);
-        std::vector<T> tile(static_cast<size_t>((columns + lanes - 1) / lanes * lanes * lanes));
-        in(tile.data(), array.data(), step, rows, columns);
+        std::vector<T> room(static_cast<size_t>((columns + lanes - 1) / lanes * lanes * pitch) + 64);
+        T* const tile = reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(room.data()) + 63) & ~uintptr_t{63});
+        in(tile, array.data(), step, rows, columns, pitch);
         std::vector<T> back(array.size(), T{0});
-        out(tile.data(), back.data(), step, rows, columns);
+        out(tile, back.data(), step, rows, columns, pitch);
         for (int64_t r = 0; r < rows; ++r) {
           for (int64_t c = 0; c < step && r * step + c < static_cast<int64_t>(array.size()); ++c) {
             const size_t at = static_cast<size_t>(r * step + c);
-            if (c < columns) CHECK(tile[static_cast<size_t>(c * lanes + r)] == array[at]);
+            if (c < columns) CHECK(tile[static_cast<size_t>(c * pitch + r)] == array[at]);
             CHECK(back[at] == (c < columns ? array[at] : T{0}));
           }
         }

@@ -165,14 +165,14 @@ class Builder(ExpressionBuilder):
 
     def tile_copy(
         self, tile: Buffer, array: Buffer, start: Operand, step: Operand, rows: Operand,
-        columns: Operand, lanes: int, out: bool = False,
+        columns: Operand, pitch: int, lanes: int, out: bool = False,
     ) -> None:  # fmt: skip
-        """tile[c lanes + r] = array[start + r step + c], r < rows <= lanes, c < columns; `out`:
+        """tile[c pitch + r] = array[start + r step + c], r < rows <= pitch, c < columns; `out`:
         the other way round."""
         at, distance, height, width = (
             self._coerce(x, "i64") for x in (start, step, rows, columns)
         )
-        self.append(TileCopy(tile, array, at, distance, height, width, lanes, out))
+        self.append(TileCopy(tile, array, at, distance, height, width, pitch, lanes, out))
 
     # ---- reductions
 

@@ -28,7 +28,7 @@ from jato.base.errors import invariant
 from jato.loopir.complex import Complex
 from jato.loopir.functions import FunctionBuilder
 from jato.loopir.grammar import ITEMSIZE, Buffer, Expr
-from jato.loopir.index_math import INTEGER_RANGE, wrap
+from jato.loopir.index_math import INTEGER_RANGE, Linear, wrap
 from jato.loopir.nodes import COMPLEX_PARTS, FLOATS, HALF, Operand, dtype_of
 from jato.loopir.root_bounds import compare_root
 
@@ -242,6 +242,9 @@ class ExpressionBuilder(FunctionBuilder):
             part = self._from_linear(left)
             quotient = self.add(self._from_linear(whole), self.div(part, y))
             return quotient, self.rem(part, y)
+        joined = self._one_quotient(x, divisor)
+        if joined is not None:
+            return joined
         inner = x.args[1] if x.op in ("div", "rem") else None
         if inner is not None and inner.op == "const" and inner.attr > 0:
             if x.op == "div" and inner.attr * divisor < 1 << 62:
@@ -251,6 +254,28 @@ class ExpressionBuilder(FunctionBuilder):
             if x.op == "rem" and inner.attr % divisor == 0:
                 return self._node("div", (x, y), "i64"), self.rem(x.args[0], y)
         return None
+
+    def _one_quotient(self, x: Expr, divisor: int) -> tuple[Expr, Expr] | None:
+        """(K + r div a) div b  ->  (a K + r) div (a b), for what is never negative."""
+        form = self.linear(x)
+        parts = [
+            m[0] for m, c in form.terms.items()
+            if c == 1 and len(m) == 1 and m[0].op == "div" and m[0].args[1].op == "const"
+        ]  # fmt: skip
+        if len(parts) != 1 or len(form.terms) < 2 or self.range(x)[0] < 0:
+            return None
+        (quotient,) = parts
+        below, step = quotient.args
+        low, high = self.range(below)
+        rest = Linear({m: c for m, c in form.terms.items() if m != (quotient,)}, form.const)
+        first, last = self.range_of_linear(rest)
+        if step.attr <= 0 or low < 0 or first < 0 or (last + 1) * step.attr + high >= 1 << 62:
+            return None
+        total = self.add(self.mul(self._from_linear(rest), step), below)
+        return (
+            self.div(total, self.index(step.attr * divisor)),
+            self._node("rem", (x, self.index(divisor)), "i64"),
+        )
 
     def max(self, x: Operand, y: Operand) -> Any:
         return self._extremum("max", x, y)

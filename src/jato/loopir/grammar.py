@@ -157,10 +157,10 @@ class If:
 class TileCopy:
     """Rows of an array into a local tile that holds them column by column, or back:
 
-        tile[c lanes + r] = array[start + r step + c]        (out: the other way round)
+        tile[c pitch + r] = array[start + r step + c]        (out: the other way round)
 
-    for 0 <= r < rows <= lanes and 0 <= c < columns.  The tile has room for a multiple of `lanes`
-    columns; what it holds beyond `rows` and `columns` is not defined.  A routine of the runtime
+    for 0 <= r < rows <= pitch and 0 <= c < columns.  `pitch` is a multiple of `lanes`, the elements
+    of a vector; the tile has room for a multiple of `lanes` columns; what it holds beyond `rows` and `columns` is not defined.  A routine of the runtime
     does it (native/core/tile_copy.h).
     """
 
@@ -170,6 +170,7 @@ class TileCopy:
     step: Expr
     rows: Expr
     columns: Expr
+    pitch: int
     lanes: int
     out: bool
 

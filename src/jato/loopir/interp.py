@@ -99,10 +99,10 @@ class _Machine:
     def tile_copy(self, s: TileCopy) -> None:
         start, step, rows, columns = (int(self.eval(e)) for e in s.numbers)
         tile, array = self.memory[s.tile], self.memory[s.array]
-        invariant(rows <= s.lanes, f"{rows} rows in a tile of {s.lanes}")
+        invariant(rows <= s.pitch, f"{rows} rows in a tile of {s.pitch}")
         for r in range(rows):
             for c in range(columns):
-                inside, outside = c * s.lanes + r, start + r * step + c
+                inside, outside = c * s.pitch + r, start + r * step + c
                 if s.out:
                     array[outside] = tile[inside]
                 else:

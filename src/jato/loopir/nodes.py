@@ -18,7 +18,7 @@ import numpy as np
 from jato.base.errors import invariant
 from jato.loopir.complex import Complex, complex_op
 from jato.loopir.grammar import SCALAR_DTYPES, Buffer, Expr
-from jato.loopir.index_math import IndexMath, Linear, wrap
+from jato.loopir.index_math import MAX_TERMS, IndexMath, Linear, wrap
 from jato.loopir.reference import NUMPY_DTYPES, evaluate
 from jato.loopir.scalar_ops import SCALAR_OPS
 
@@ -227,9 +227,44 @@ class NodeBuilder(IndexMath):
             return self._rejoined(Linear(rest, wrap(form.const + inner.const * factor, "i64")))
         return form
 
+    def _without_remainders(self, form: Linear) -> Linear:
+        """The form with every u rem C written as u - C (u div C), if quotients cancel then.
+
+        An index is taken apart axis by axis; where the parts were simplified in different ways,
+        they only fit together again like this."""
+        before = _divisions(form)
+        if before < 2 or not any(m[0].op == "rem" for m in form.terms if len(m) == 1):
+            return form
+        terms, const = dict(form.terms), form.const
+        for _ in range(4):
+            taken = [
+                m for m in terms
+                if len(m) == 1 and m[0].op == "rem" and m[0].args[1].op == "const"
+                and self.range(m[0].args[0])[0] >= 0
+            ]  # fmt: skip
+            if not taken:
+                break
+            for monomial in taken:
+                factor = terms.pop(monomial)
+                whole, divisor = monomial[0].args
+                quotient = self.div(whole, divisor)
+                for part, scale in ((whole, factor), (quotient, -factor * divisor.attr)):
+                    inner = self.linear(part)
+                    const = wrap(const + inner.const * scale, "i64")
+                    for m, c in inner.terms.items():
+                        total = wrap(terms.get(m, 0) + c * scale, "i64")
+                        if total:
+                            terms[m] = total
+                        else:
+                            terms.pop(m, None)
+            if len(terms) > MAX_TERMS:
+                return form
+        found = Linear(terms, const)
+        return found if _divisions(found) < before else form
+
     def _from_linear(self, form: Linear) -> Expr:
         """The one expression of a linear form: invariant terms first, the constant last."""
-        form = self._rejoined(form)
+        form = self._without_remainders(self._rejoined(form))
         acc: Expr | None = None
         const = form.const
         terms = sorted(form.terms.items(), key=_innermost)
@@ -262,6 +297,10 @@ def dtype_of(x: Any) -> str:
     if isinstance(x, Complex):
         return "c64" if x.re.dtype == "f32" else "c128"
     return str(x.dtype)
+
+
+def _divisions(form: Linear) -> int:
+    return sum(atom.op in ("div", "rem") for monomial in form.terms for atom in monomial)
 
 
 def _innermost(item: tuple[tuple[Expr, ...], int]) -> tuple[int, ...]:

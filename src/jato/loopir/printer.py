@@ -99,7 +99,7 @@ class _Printer:
             self._line(f"prefetch {self.buffers[s.buffer]}[{self._value(s.index)}]")
         elif isinstance(s, TileCopy):
             start, step, rows, columns = map(self._value, s.numbers)
-            tile = f"{self.buffers[s.tile]}[c {s.lanes} + r]"
+            tile = f"{self.buffers[s.tile]}[c {s.pitch} + r]"
             array = f"{self.buffers[s.array]}[{start} + r {step} + c]"
             target, source = (array, tile) if s.out else (tile, array)
             self._line(

@@ -151,7 +151,8 @@ class _Verifier:
         self.check(not self.vector, "inside a vector loop")
         size = ITEMSIZE[s.tile.dtype]
         self.check((size, s.lanes) in ((4, 16), (4, 8), (8, 8)), f"{s.lanes} lanes of {size} bytes")
-        self.check(s.tile.size % (s.lanes * s.lanes) == 0, f"{s.tile.name} has no whole blocks")
+        self.check(s.pitch % s.lanes == 0, f"pitch {s.pitch} of {s.lanes} lanes")
+        self.check(s.tile.size % (s.pitch * s.lanes) == 0, f"{s.tile.name} has no whole blocks")
         for number in s.numbers:
             self.expr(number, "i64")
 

@@ -624,16 +624,18 @@ def test_exact_products_are_not_contracted():
 @pytest.mark.parametrize(
     "dtype, lanes", [("f32", 16), ("i32", 16), ("f32", 8), ("f64", 8), ("u64", 8)]
 )
-def test_tile_copies(dtype, lanes):
+@pytest.mark.parametrize("vectors", [1, 4])
+def test_tile_copies(dtype, lanes, vectors):
     """Into a tile, and from it into another array, at every number of rows and columns."""
     b = Builder()
     x, y = b.input("x", dtype), b.output("y", dtype)
-    tile = b.local("tile", dtype, 48 * lanes)
-    b.tile_copy(tile, x, b.param(0), b.param(1), b.param(2), b.param(3), lanes)
-    b.tile_copy(tile, y, b.param(0), b.param(3), b.param(2), b.param(3), lanes, out=True)
+    pitch = lanes * vectors
+    tile = b.local("tile", dtype, 48 * pitch)
+    b.tile_copy(tile, x, b.param(0), b.param(1), b.param(2), b.param(3), pitch, lanes)
+    b.tile_copy(tile, y, b.param(0), b.param(3), b.param(2), b.param(3), pitch, lanes, out=True)
     kernel, codes = b.kernel("tiles"), {}
-    for rows in range(1, lanes + 1):
-        for columns in (1, 2, lanes - 1, lanes, lanes + 1, 47, 48):
+    for rows in {*range(1, lanes + 1), pitch - 1, pitch, pitch // 2, pitch // 2 + 1}:
+        for columns in (1, 2, 3, 4, 5, 6, 7, lanes - 1, lanes, lanes + 1, 47, 48):
             for start, step in ((0, columns), (3, columns + 5)):
                 size = start + (rows - 1) * step + columns
                 values = rng.integers(0, 99, size).astype(NUMPY_DTYPES[dtype])

@@ -127,3 +127,71 @@ def test_gradients():
     p = softmax(x.astype(np.float64))
     want = (np.eye(10)[3] - p) * np.arange(80)[:, None]
     np.testing.assert_allclose(jato.jit(jato.grad(loss))(x), want, 1e-4, 1e-4)
+
+
+def test_order_of_memory():
+    """Reductions over transposed arrays: values, and no transposed copy where the order of the
+    loops is free."""
+    x = RNG.normal(size=(130, 65)).astype("float32")
+    for axis in (0, 1):
+        compare(jato.jit(lambda x: x.T.sum(axis))(x), x.astype(np.float64).T.sum(axis), 1e-4)
+        compare(jato.jit(lambda x: (x.T * 2).max(axis))(x), (x.T * 2).max(axis))
+        compare(jato.jit(lambda x: jnp.argmax(x.T, axis))(x), x.T.argmax(axis))
+        compare(jato.jit(lambda x: jato.nn.softmax(x.T, axis))(x), softmax(x).T if axis == 0
+                else softmax(np.ascontiguousarray(x.T)))  # fmt: skip
+    y = RNG.normal(size=(70, 70)).astype("float32")
+    compare(jato.jit(lambda y: (y + y.T).sum(1))(y), (y + y.T).astype(np.float64).sum(1), 1e-4)
+    z = RNG.normal(size=(3, 40, 5, 17)).astype("float32")
+    for order in ((3, 1, 0, 2), (0, 3, 1, 2), (2, 0, 3, 1)):
+        for axes in ((0,), (3,), (0, 2), (1, 2), (2, 3), (0, 2, 3), (0, 1, 2, 3)):
+            want = z.astype(np.float64).transpose(order).var(axes)
+            compare(jato.jit(lambda z: z.transpose(order).var(axes))(z), want, 1e-4)
+    assert len(watch(lambda x: x.T.sum(1), np.zeros((300, 200), "float32")).kernels) == 1
+
+
+def test_merged_axes_need_no_division():
+    for shape in ((32, 64, 64, 16), (8, 30, 30, 24), (5, 77, 81, 16)):
+        x = np.ones(shape, "float32")
+        watched = watch(lambda x: x.sum((0, 1, 2)), x)
+        assert not any("div i64" in text or "rem i64" in text for text in watched.patterns)
+        np.testing.assert_array_equal(watched.results, np.full(shape[-1], np.prod(shape[:-1])))
+
+
+SHORT_AXES = {
+    "channels": (lambda x, c: (x - c) / (c + 3), lambda x, c: (x - c) / (c + 3)),
+    "to front": (lambda x, c: jnp.moveaxis(x, -1, 0) * 2, lambda x, c: np.moveaxis(x, -1, 0) * 2),
+    "stack": (lambda x, c: jnp.stack([x[..., 0], x[..., 1] * 2, x[..., 0] + 1], -1),
+              lambda x, c: np.stack([x[..., 0], x[..., 1] * 2, x[..., 0] + 1], -1)),
+    "reversed": (lambda x, c: x[..., ::-1] + 1, lambda x, c: x[..., ::-1] + 1),
+    "weights": (lambda x, c: (x * c).sum(-1), lambda x, c: (x * c).sum(-1)),
+    "columns": (lambda x, c: x[..., 0] * x[..., 1] + x[..., -1],
+                lambda x, c: x[..., 0] * x[..., 1] + x[..., -1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHORT_AXES)
+@pytest.mark.parametrize("dtype", ("float32", "int32", "float16", "uint8"))
+def test_short_axes(name, dtype):
+    ours, numpys = SHORT_AXES[name]
+    for rows in ((63,), (64,), (65,), (130,), (9, 16), (300,)):
+        for length in (2, 3, 4, 5, 6, 7, 8, 9):
+            x = RNG.integers(1, 9, (*rows, length)).astype(dtype)
+            c = RNG.integers(1, 5, length).astype("float32")
+            got = jato.jit(ours)(x, c)
+            want = numpys(x.astype(np.float64), c.astype(np.float64))
+            if dtype == "uint8" and name == "channels":
+                want = (x.astype(np.float64) - c) / (c + 3)
+            np.testing.assert_allclose(np.asarray(got, np.float64), want, 1e-3)
+
+
+@pytest.mark.parametrize("rows", (64, 65, 200))
+def test_small_matrices(rows):
+    for n in (2, 3, 4):
+        a = RNG.normal(size=(rows, n, n)).astype("float32")
+        v = RNG.normal(size=(rows, n)).astype("float32")
+        compare(
+            jato.jit(lambda a, v: (a * v[:, None, :]).sum(-1))(a, v), np.einsum("rij,rj->ri", a, v)
+        )
+        compare(jato.jit(lambda a: a.swapaxes(1, 2) + jnp.eye(n))(a), a.swapaxes(1, 2) + np.eye(n))
+    u, w = RNG.normal(size=(2, rows, 3)).astype("float32")
+    compare(jato.jit(jnp.cross)(u, w), np.cross(u, w), 1e-4)

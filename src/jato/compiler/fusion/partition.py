@@ -35,6 +35,8 @@ from jato.ops.shapes import BroadcastInDim, Reshape, Transpose
 from jato.ops.slicing import MOST_PARTS, Concatenate, Pad
 
 Shape = tuple[int, ...]
+# Elements of a transposed array that are worth a loop of their own.
+TRANSPOSED = 1 << 14
 
 
 @dataclass(eq=False)
@@ -236,6 +238,8 @@ class Partition:
             return Reason.TOO_LARGE
         if self.reach_rereading(group, users) and not self.passes_rereading(node):
             return Reason.REREAD
+        if isinstance(node.primitive, Transpose) and not self.in_memory_order(group, node):
+            return Reason.ACROSS_MEMORY
         if cost.is_big_reduction(node):
             reason = self.join_reduction(group, node)
         elif node.primitive.rereads:
@@ -247,6 +251,40 @@ class Partition:
         if reason in FUSED:
             self.enter(group, node)
         return reason
+
+    def in_memory_order(self, group: Group, node: Node) -> bool:
+        """Can a group with reductions read through this transposition along memory?
+
+        x.T.sum(1) can, as its loops take any order of axes; (x + x.T).sum(1) and softmax(x.T)
+        cannot: whichever order they take, one array is read or written across memory, an element
+        of a cache line at a time.  Transposing it first goes through tiles."""
+        permutation = node.params["permutation"]
+        shape = node.inputs[0].aval.shape
+        moved = [p for p in permutation if shape[p] != 1]
+        if group.reduced is None or moved[-1:] == [max(moved, default=0)]:
+            return True
+        if node.outputs[0].aval.size < TRANSPOSED:
+            return True
+        if any(v.aval.shape == group.space for v in group.outputs):
+            return False
+        stack = [a for r in group.reductions() for a in r.inputs]
+        seen = set(stack)
+        while stack:
+            atom = stack.pop()
+            if type(atom) is not Var or 2 * atom.aval.size < prod(group.space):
+                continue
+            source = self.producer.get(atom)
+            if source is None:
+                return False
+            if source.primitive.pointwise:
+                stack += [a for a in source.inputs if a not in seen]
+                seen.update(source.inputs)
+            elif isinstance(source.primitive, Transpose):
+                if source.params["permutation"] != permutation:
+                    return False
+            elif not isinstance(source.primitive, BroadcastInDim):
+                return False
+        return True
 
     def join_plain(self, group: Group, node: Node, users: list[Node]) -> Reason:
         if cost.is_structural(node):

@@ -18,6 +18,7 @@ class Reason(Enum):
     NOT_FUSABLE = "runs as a library routine or a step of its own"
     SEVERAL_CONSUMERS = "several kernels need it and it costs too much to compute twice"
     REREAD = "its consumer reads each element many times"
+    ACROSS_MEMORY = "its consumer would read or write across memory: transposed through tiles first"
     REPLICATED = "its consumer would compute the same value many times"
     OTHER_DOMAIN = "a different iteration space"
     OTHER_AXES = "reduces other axes than the kernel's rows"

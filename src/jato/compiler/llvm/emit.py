@@ -288,7 +288,7 @@ class KernelEmitter(ReduceEmitter):
         array = self._address(code, s.array, start)
         code.do(
             f"call void {routine}(ptr {self.pointer(s.tile)}, ptr {array}, i64 {step}, "
-            f"i64 {rows}, i64 {columns})"
+            f"i64 {rows}, i64 {columns}, i64 {s.pitch})"
         )
 
     # ---- If

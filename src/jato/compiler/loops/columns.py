@@ -83,7 +83,7 @@ class ColumnSchedule(GroupSchedule):
         """The vector loop over the block's columns; gives (position in the block, row index)."""
         b, lowering = self.b, self.lowering
         with b.for_("i", self.start, self.stop, self.lane_count) as v, lowering.scope():
-            place, row = b.sub(v, self.start), (*self.outer_row, v)
+            place, row = b.sub(v, self.start), self.natural(self.kept, (*self.outer_row, v))
             for node, buffers in self.done:
                 out = node.outputs[0]
                 values = tuple(b.load(x, place) for x in buffers)
@@ -92,7 +92,7 @@ class ColumnSchedule(GroupSchedule):
             yield place, row
 
     def index(self, row: Index, d: Sequence[Any]) -> Index:
-        kept = dict(zip(self.kept, row, strict=True))
+        kept = dict(zip(sorted(self.kept), row, strict=True))
         return self.combine_index(self.lowering, kept, self.reduced, d)
 
     def reduce(self, level: list[Node]) -> None:

@@ -66,18 +66,6 @@ class ElementwiseSchedule(GroupSchedule):
                     return axis
         return None
 
-    def is_pointwise(self) -> bool:
-        """All operands have the shape of the results or are scalars: any order of axes will do."""
-        space = self.group.space
-        for node in self.nodes:
-            if cost.is_structural(node) or isinstance(node.primitive, Reduction):
-                return False
-            if node.primitive.rereads or node.outputs[0].aval.shape != space:
-                return False
-            if any(a.aval.shape not in ((), space) for a in node.inputs):
-                return False
-        return True
-
     def flat(self, dims: list[int]) -> LoopNest:
         """One vector loop over all elements."""
         b = Builder()

@@ -189,7 +189,7 @@ class _Rewriter:
             return Prefetch(s.buffer, self.bound(s.index))
         if isinstance(s, TileCopy):
             begin, step, rows, columns = map(self.bound, s.numbers)
-            return TileCopy(s.tile, s.array, begin, step, rows, columns, s.lanes, s.out)
+            return TileCopy(s.tile, s.array, begin, step, rows, columns, s.pitch, s.lanes, s.out)
         if isinstance(s, If):
             return If(self.expr(s.condition), self.body(s.then))
         raise TypeError(type(s).__name__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -14,8 +15,11 @@ from jato.compiler.loops.nest import LoopNest, kernel_name, with_ones
 from jato.compiler.loops.reductions import cone
 from jato.compiler.loops.walk import loads
 from jato.core.graph import Node, Var
+from jato.loopir.builder import Builder
 from jato.loopir.grammar import For, Kernel
 from jato.loopir.index_math import Linear
+from jato.ops.reduction_family import Reduction
+from jato.ops.shapes import Transpose
 
 # Bodies costing more than this are not run on several vectors at once: one vector has independent
 # work enough, and four times the code takes LLVM twice as long.
@@ -61,11 +65,58 @@ class GroupSchedule:
         wide = self.width * unroll
         return wide if unroll > 1 and extent >= 4 * wide else self.width
 
+    def is_pointwise(self) -> bool:
+        """All operands have the shape of the results or are scalars: any order of axes will do."""
+        space = self.group.space
+        for node in self.nodes:
+            if cost.is_structural(node) or isinstance(node.primitive, Reduction):
+                return False
+            if node.primitive.rereads or node.outputs[0].aval.shape != space:
+                return False
+            if any(a.aval.shape not in ((), space) for a in node.inputs):
+                return False
+        return True
+
     def axes(self) -> tuple[list[int], list[int]]:
-        """Kept and reduced axes longer than 1."""
-        space, reduced = self.group.space, self.group.reduced or ()
-        kept = [a for a, n in enumerate(space) if n != 1 and a not in reduced]
-        return kept, [a for a, n in enumerate(space) if n != 1 and a in reduced]
+        """Kept and reduced axes longer than 1, those along which memory runs last."""
+        reduced = self.group.reduced or ()
+        order = self.memory_order
+        return [a for a in order if a not in reduced], [a for a in order if a in reduced]
+
+    @cached_property
+    def memory_order(self) -> list[int]:
+        """The axes longer than 1 by how far apart their neighbours are in the largest array read.
+
+        In order, unless the group reads something transposed: x.T.sum(1) runs along the columns
+        of x.T, which are the rows of x."""
+        axes = [a for a, n in enumerate(self.group.space) if n != 1]
+        if not any(isinstance(n.primitive, Transpose) for n in self.nodes):
+            return axes
+        b = Builder()
+        lowering = Lowering(b, self.nodes)
+        space = self.group.space
+        variables = {a: b.var("i", "i64", 0, space[a] - 1) for a in axes}
+        index = tuple(variables.get(a, b.index(0)) for a in range(len(space)))
+        with b.block() as body:
+            for node in self.levels()[0] if self.levels() else ():
+                value = lowering.value(node.inputs[0], index)
+                for part in (value.re, value.im) if hasattr(value, "re") else (value,):
+                    b.store(b.output(f"o{len(b.buffers)}", part.dtype), 0, part)
+        steps: dict[int, int] = {}
+        largest = 0
+        sizes = {buffer: var.aval.size for var, buffer in lowering.buffers.items()}
+        for load in loads(body):
+            terms = b.linear(load.args[0]).terms
+            if sizes.get(load.attr, 0) > largest:
+                largest = sizes[load.attr]
+                steps = {a: abs(terms.get((v,), 0)) for a, v in variables.items()}
+        # an axis that the array does not have costs nothing outside
+        return sorted(axes, key=lambda a: (-steps[a] if steps.get(a) else -(1 << 62), a))
+
+    def natural(self, kept: list[int], row: Sequence[Any]) -> Index:
+        """An index over the kept axes in loop order, in the order of the space."""
+        places = dict(zip(kept, row, strict=True))
+        return tuple(places[a] for a in sorted(places))
 
     def combine_index(
         self, lowering: Lowering, kept: dict[int, Any], axes: list[int], inner: Sequence[Any]

@@ -9,7 +9,7 @@ from typing import Any
 
 from jato.compiler.fusion import cost
 from jato.compiler.loops.lower import Index
-from jato.compiler.loops.walk import expressions, statements
+from jato.compiler.loops.walk import expressions, mentions, statements
 from jato.core.graph import Node, Var
 from jato.loopir.builder import Builder
 from jato.loopir.grammar import For, Kernel, Reduce
@@ -90,19 +90,9 @@ def divides(kernel: Kernel) -> bool:
         s.var for s in statements(kernel.body) if isinstance(s, For | Reduce) and s.lanes > 1
     }
     return any(
-        e.op in ("div", "rem") and e.dtype == "i64" and _mentions(e.args[0], variables)
+        e.op in ("div", "rem") and e.dtype == "i64" and mentions((e.args[0],), *variables)
         for e in expressions(kernel)
     )
-
-
-def _mentions(expr: Any, variables: set[Any]) -> bool:
-    stack = [expr]
-    while stack:
-        e = stack.pop()
-        if e in variables:
-            return True
-        stack += e.args
-    return False
 
 
 def kernel_name(kind: str, nodes: list[Node]) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jato.compiler.loops.lower import Lowering
-from jato.compiler.loops.walk import loads
+from jato.compiler.loops.walk import loads, mentions
 from jato.loopir.grammar import Expr, Stmt
 
 # Arrays of fewer bytes are expected in the second-level cache.
@@ -53,7 +53,7 @@ def _scattered(lowering: Lowering, body: Sequence[Stmt], variable: Expr) -> list
     large = {buffer for var, buffer in lowering.buffers.items() if var.aval.nbytes >= CACHED_BYTES}
     found = [
         e for e in loads(body)
-        if e.attr in large and any(_mentions(x, variable) for x in _loads_below(e.args[0]))
+        if e.attr in large and mentions(_loads_below(e.args[0]), variable)
     ]  # fmt: skip
     return found if len(found) <= MOST else []
 
@@ -69,18 +69,6 @@ def _loads_below(root: Expr) -> list[Expr]:
             found.append(e)
         stack += e.args
     return found
-
-
-def _mentions(root: Expr, variable: Expr) -> bool:
-    stack, seen = [root], set()
-    while stack:
-        e = stack.pop()
-        if e is variable:
-            return True
-        if e not in seen:
-            seen.add(e)
-            stack += e.args
-    return False
 
 
 def _moved(

@@ -17,17 +17,19 @@ Start reading at `RowTileSchedule`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 from math import ceil, prod
 from typing import Any
 
 from jato.base import dtypes
 from jato.compiler.fusion import cost
-from jato.compiler.fusion.partition import Group
+from jato.compiler.fusion.partition import Group, memory_inputs
 from jato.compiler.loops.group import GroupSchedule
 from jato.compiler.loops.lower import Index, Lowering, UnplacedReduction
 from jato.compiler.loops.nest import LoopNest, divides, nested, with_ones
 from jato.compiler.loops.reductions import accumulate, cone, values_to_save
+from jato.compiler.loops.walk import mentions
 from jato.core.graph import Node, Var
 from jato.loopir.builder import Builder
 from jato.loopir.grammar import Buffer, Expr, For, Kernel
@@ -43,8 +45,15 @@ LONGEST_ROW = 64
 LONGEST_RESULT = 40  # where the results are rows too, and go back through a tile
 LONGEST_SUM = 10  # one addition for each element
 # Shorter ones are read whole and sorted into vectors.
-SHORTEST_ROW = 5
-SHORTEST_RESULT = 3
+SHORTEST_ROW = 3
+SHORTEST_RESULT = 2
+# A last axis that is worth rows of its own where nothing is reduced (the channels of an image), and
+# the work that is written out for each of its elements.
+SHORT_AXIS = 8
+MOST_UNROLLED = 200.0
+# Work of a row that is done for several vectors of rows at once.
+MOST_LIGHT = 100.0
+VECTORS = 4
 # Fewer rows than these do not pay for the copies.
 FEWEST_ROWS = 64
 # Rows of the outer axes for which tiles that do not depend on them are used again.
@@ -60,14 +69,18 @@ class Untiled(Exception):
 
 
 class RowTileLowering(Lowering):
-    """Lowering whose elements of the rows `start` ... are in tiles of `width` rows.
+    """Lowering whose elements of the rows `start` ... are in tiles of `pitch` rows.
 
     v: the row, over the lanes, from `start` on; outer: a variable that is the same for all rows
     of a tile."""
 
-    def __init__(self, b: Builder, nodes: list[Node], width: int, shortest: int):
+    def __init__(
+        self, b: Builder, nodes: list[Node], pitch: int, width: int, longest: int, shortest: int
+    ):
         super().__init__(b, nodes)
+        self.pitch = pitch
         self.width = width
+        self.longest = longest
         self.shortest = shortest
         self.v: Any = None
         self.start: Any = None
@@ -81,19 +94,19 @@ class RowTileLowering(Lowering):
         its row; None if the rows' elements are neighbours or the same."""
         b = self.b
         form = b.linear(self.offset(var.aval.shape, index))
-        if any(m != (self.v,) and _mentions(m, self.v) for m in form.terms):
+        if any(m != (self.v,) and mentions(m, self.v) for m in form.terms):
             raise Untiled
         length = form.terms.get((self.v,), 0)
         if 0 <= length < self.shortest:
             return None
         common = {
             m: c for m, c in form.terms.items()
-            if self.outer is not None and all(_mentions((a,), self.outer) for a in m)
+            if self.outer is not None and all(mentions((a,), self.outer) for a in m)
         }  # fmt: skip
         inside = {m: c for m, c in form.terms.items() if m not in common and m != (self.v,)}
         rest = Linear(inside, form.const)
         low, high = b.range_of_linear(rest)
-        if not (0 < length <= LONGEST_ROW and low >= 0 and high < length):
+        if not (0 < length <= self.longest and low >= 0 and high < length):
             raise Untiled
         if dtypes.scalar_name(var.aval) not in TILED:
             raise Untiled
@@ -105,10 +118,10 @@ class RowTileLowering(Lowering):
         tile = tiles.get(key)
         if tile is None:
             dtype = dtypes.scalar_name(key[0].aval)
-            tile = b.local(f"tile{len(b.buffers)}", dtype, LONGEST_ROW * self.width)
+            tile = b.local(f"tile{len(b.buffers)}", dtype, (self.longest + self.width) * self.pitch)
             tiles[key] = tile
         lane = b.sub(self.v, self.start)
-        return tile, b.add(b.mul(position, b.index(self.width)), lane)
+        return tile, b.add(b.mul(position, b.index(self.pitch)), lane)
 
     def load(self, var: Var, index: Index) -> Any:
         found = self.place(var, index)
@@ -146,21 +159,13 @@ class RowTileLowering(Lowering):
         b = self.b
         base: Expr = b._from_linear(Linear(dict(common), 0))
         start = b.add(base, b.mul(self.start, b.index(length)))
-        b.tile_copy(tile, array, start, length, rows, length, self.width, out)
-
-
-def _mentions(roots: Sequence[Expr], variable: Expr) -> bool:
-    stack = [*roots]
-    while stack:
-        e = stack.pop()
-        if e is variable:
-            return True
-        stack += e.args
-    return False
+        b.tile_copy(tile, array, start, length, rows, length, self.pitch, self.width, out)
 
 
 class RowTileSchedule(GroupSchedule):
-    """Each lane is a row: of all kept axes as one, or else of the last kept axis."""
+    """Each lane is a row: of all kept axes as one, or else of the last kept axis.
+
+    Without reductions a row is what lies along a short axis, such as the channels of an image."""
 
     def __init__(self, group: Group, vector_bytes: int):
         super().__init__(group, vector_bytes)
@@ -176,26 +181,57 @@ class RowTileSchedule(GroupSchedule):
         return {n for level in self.levels() for n in level}
 
     def build(self) -> LoopNest | None:
+        if self.vector_bytes < MASKED or not self.has_short_rows():
+            return None
         space = self.group.space
-        kept, axes = self.row_axes()
-        long_axes = [a for a, n in enumerate(space) if n != 1]
-        if self.vector_bytes < MASKED:
-            return None
-        if not kept or (axes and long_axes[-1] != axes[-1]):
-            return None
-        if prod(space[a] for a in axes) > self.longest_row():
-            return None
-        for count in (len(kept), 1) if len(kept) > 1 else (1,):
-            fewest = FEWEST_ROWS if count == len(kept) else self.width
-            if prod(space[a] for a in kept[-count:]) < fewest:
-                continue
-            try:
-                nest = self.nest_over(kept[:-count], kept[-count:], axes)
-            except (Untiled, UnplacedReduction):
-                continue
-            if nest is not None and not divides(nest.kernel):
-                return nest
+        for kept, axes in self.forms():
+            for count in (len(kept), 1) if len(kept) > 1 else (1,):
+                fewest = FEWEST_ROWS if count == len(kept) else self.width
+                if prod(space[a] for a in kept[-count:]) < fewest:
+                    continue
+                try:
+                    nest = self.nest_over(kept[:-count], kept[-count:], axes)
+                except (Untiled, UnplacedReduction):
+                    continue
+                if nest is not None and not divides(nest.kernel):
+                    return nest
         return None
+
+    def has_short_rows(self) -> bool:
+        """Is it worth trying?"""
+        if self.group.reduced is not None or self.small:
+            return True
+        arrays = [*memory_inputs(self.group), *self.group.outputs]
+        return not self.is_pointwise() and any(
+            v.aval.ndim > 1 and 1 < v.aval.shape[-1] <= SHORT_AXIS for v in arrays
+        )
+
+    def forms(self) -> Iterator[tuple[list[int], list[int]]]:
+        """Axes of the rows, and axes along them, best ones first."""
+        space = self.group.space
+        long_axes = [a for a, n in enumerate(space) if n != 1]
+        if self.group.reduced is not None:
+            kept, axes = self.axes()
+            if kept and self.memory_order[-1] in axes and self.length(axes) <= self.longest_row():
+                yield sorted(kept), sorted(axes)
+            return
+        # axes that the small reductions run along, which have to be inside the rows
+        along = {
+            a for n in self.small if n.inputs[0].aval.shape == space
+            for a in n.primitive.axes(n.params)
+        }  # fmt: skip
+        inner = [[a for a in long_axes if a in along]] if along else []
+        inner += [long_axes[first:] for first in range(1, len(long_axes))]
+        inner += [[a] for a in long_axes[:-1] if space[a] <= SHORT_AXIS]
+        inner += [[]]
+        for axes in inner:
+            if along.issubset(axes) and self.length(axes) <= self.longest_row():
+                kept = [a for a in long_axes if a not in axes]
+                if kept:
+                    yield kept, axes
+
+    def length(self, axes: list[int]) -> int:
+        return prod(self.group.space[a] for a in axes)
 
     def longest_row(self) -> int:
         if self.wide:
@@ -210,28 +246,18 @@ class RowTileSchedule(GroupSchedule):
         ]  # fmt: skip
         return LONGEST_SUM if sum(map(cost.element_cost, elements)) <= 1 else LONGEST_ROW
 
-    def row_axes(self) -> tuple[list[int], list[int]]:
-        """Axes of the rows, and axes along them."""
-        if self.group.reduced is not None:
-            return self.axes()
-        space = self.group.space
-        along = {
-            tuple(n.primitive.axes(n.params)) for n in self.small if n.inputs[0].aval.shape == space
-        }
-        if not self.small or len(along) > 1:
-            return [], []
-        inner = {*next(iter(along), ())}
-        long_axes = [a for a, n in enumerate(space) if n != 1]
-        return [a for a in long_axes if a not in inner], [a for a in long_axes if a in inner]
-
     def nest_over(self, outer: list[int], rows: list[int], axes: list[int]) -> LoopNest | None:
         b = Builder()
         space, width = self.group.space, self.width
         shortest = SHORTEST_RESULT if self.wide and axes else SHORTEST_ROW
-        lowering = RowTileLowering(b, self.nodes, width, shortest)
         length, count = prod(space[a] for a in rows), prod(space[a] for a in outer)
+        # light bodies are done for several vectors of rows at once
+        pitch, longest = width, LONGEST_ROW
+        if not self.levels() and not self.small and length >= 4 * width and self.light(axes):
+            pitch, longest = VECTORS * width, 2 * width
+        lowering = RowTileLowering(b, self.nodes, pitch, width, longest, shortest)
         extents = [space[a] for a in axes]
-        blocks, chunks = ceil(length / width), ceil(count / OUTER)
+        blocks, chunks = ceil(length / pitch), ceil(count / OUTER)
         g = b.var("g", "i64", 0, max(0, blocks * chunks - 1))
         with b.block() as body:
             block = b.rem(g, b.index(blocks))
@@ -239,12 +265,12 @@ class RowTileSchedule(GroupSchedule):
             if count > 1:
                 first = b.mul(b.div(g, b.index(blocks)), b.index(OUTER))
                 end = b.limited(b.add(first, b.index(OUTER)), b.index(count))
-            start = lowering.start = b.mul(block, b.index(width))
-            stop = b.limited(b.add(start, b.index(width)), b.index(length))
+            start = lowering.start = b.mul(block, b.index(pitch))
+            stop = b.limited(b.add(start, b.index(pitch)), b.index(length))
             present = b.sub(stop, start)
             with b.block() as each, b.for_("n", first, end) as n:
                 lowering.outer = n if count > 1 else None
-                with b.block() as main, b.for_("i", start, stop, width) as v, lowering.scope():
+                with b.block() as main, b.for_("i", start, stop, pitch) as v, lowering.scope():
                     lowering.v = v
                     row = (
                         *lowering.unravel(n, tuple(space[a] for a in outer)),
@@ -261,8 +287,11 @@ class RowTileSchedule(GroupSchedule):
         if not lowering.read and not lowering.written:
             return None
         b.append(For(g, b.grid_begin(), b.grid_end(), tuple(body)))
-        elements = prod(extents) * width * min(count, OUTER)
+        elements = prod(extents) * pitch * min(count, OUTER)
         return self.nest(lowering, "row_tiles", blocks * chunks, 1, elements)
+
+    def light(self, axes: list[int]) -> bool:
+        return self.group.cost * self.length(axes) <= MOST_LIGHT
 
     def compute(
         self, lowering: Lowering, row: Index, kept: list[int], axes: list[int],
@@ -289,9 +318,15 @@ class RowTileSchedule(GroupSchedule):
                 lowering.value(out, with_ones(b, out.aval.shape, row))
         if self.group.reduced is not None:
             self.store_rows(lowering, row)
-        if self.wide:
-            with nested(b, extents, 1) as d, lowering.scope():
-                self.store_wide(lowering, self.wide, index(d))
+        if not self.wide:
+            return
+        if prod(extents) <= SHORT_AXIS and prod(extents) * self.group.cost <= MOST_UNROLLED:
+            for place in product(*map(range, extents)):
+                with lowering.scope():
+                    self.store_wide(lowering, self.wide, index([b.index(i) for i in place]))
+            return
+        with nested(b, extents, 1) as d, lowering.scope():
+            self.store_wide(lowering, self.wide, index(d))
 
     def row_inputs(self, lowering: Lowering, kernel: Kernel, grid: int) -> frozenset[Var]:
         return frozenset()  # a step reads several rows

@@ -29,10 +29,8 @@ class RowSchedule(GroupSchedule):
         self.saved = values_to_save(group, self.levels())
 
     def build(self) -> LoopNest:
-        space, reduced = self.group.space, self.group.reduced or ()
-        long_axes = [a for a, n in enumerate(space) if n != 1]
-        if long_axes[-1] in reduced:
-            axes = [a for a in long_axes if a in reduced]
+        _, axes = self.axes()
+        if self.memory_order[-1] in axes:
             if len(axes) > 1:
                 nest = self.along(merged=True)
                 if not divides(nest.kernel):
@@ -54,10 +52,11 @@ class RowSchedule(GroupSchedule):
 
         def index(d: Sequence[Any]) -> Index:
             inner = lowering.unravel(d[0], tuple(space[a] for a in axes)) if merged else tuple(d)
-            return self.combine_index(lowering, dict(zip(kept, row, strict=True)), axes, inner)
+            return self.combine_index(lowering, places, axes, inner)
 
         with b.block() as body, lowering.scope():
-            row = lowering.unravel(g, tuple(space[a] for a in kept))
+            places = dict(zip(kept, lowering.unravel(g, tuple(space[a] for a in kept)), strict=True))
+            row = tuple(places[a] for a in sorted(kept))
             for level in self.levels():
                 lanes = self.lanes(extents[-1], 4, self.level_work(lowering, level))
                 self.reduce_level(lowering, level, extents, index, row, lanes)
@@ -88,8 +87,9 @@ class RowSchedule(GroupSchedule):
             start = b.mul(block, b.index(lanes))
             stop = b.limited(b.add(start, b.index(lanes)), b.index(length))
             with b.for_("i", start, stop, lanes) as v, lowering.scope():
-                row = (*lowering.unravel(outer_row, tuple(space[a] for a in outer)), v)
-                places = dict(zip(kept, row, strict=True))
+                outer_places = lowering.unravel(outer_row, tuple(space[a] for a in outer))
+                places = dict(zip(kept, (*outer_places, v), strict=True))
+                row = tuple(places[a] for a in sorted(kept))
 
                 def index(d: Sequence[Any]) -> Index:
                     return self.combine_index(lowering, places, axes, tuple(d))

@@ -31,9 +31,9 @@ def schedule(group: Group, vector_bytes: int) -> list[LoopNest]:
         return [ElementwiseSchedule(group, vector_bytes).build()]
     if group.split:
         return SplitSchedule(group, vector_bytes).build()
-    space = group.space
-    last = max(a for a, n in enumerate(space) if n != 1)
+    rows = RowSchedule(group, vector_bytes)
+    space, last = group.space, rows.memory_order[-1]
     depth = prod(space[a] for a in group.reduced)
     if last not in group.reduced and space[last] >= WIDE_ROW and depth >= DEEP:
         return [ColumnSchedule(group, vector_bytes).build()]
-    return [RowSchedule(group, vector_bytes).build()]
+    return [rows.build()]

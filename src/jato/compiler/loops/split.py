@@ -49,7 +49,7 @@ class SplitSchedule(GroupSchedule):
         lowering = Lowering(b, self.nodes)
         partials: list[list[list[Var]]] = []  # per reduction, per accumulator: its parts
         c = b.var("c", "i64", 0, max(0, chunks - 1))
-        across = bool(kept) and kept[-1] > axes[-1]
+        across = bool(kept) and self.memory_order[-1] == kept[-1]
         lanes = 1 if across else self.lanes(extents[-1] if len(extents) > 1 else chunk, unroll=4)
         with b.block() as body:
             start = b.mul(c, b.index(chunk))
@@ -89,7 +89,8 @@ class SplitSchedule(GroupSchedule):
         lowering = Lowering(b, [*reductions, *after])
         r = b.var("r", "i64", 0, max(0, rows - 1))
         with b.block() as body, lowering.scope():
-            row = lowering.unravel(r, tuple(space[a] for a in kept))
+            row = self.natural(kept, lowering.unravel(r, tuple(space[a] for a in kept)))
+
             def element(c: Any) -> tuple[Any, ...]:
                 position = b.add(b.mul(c, b.index(rows)), r)
                 values = []

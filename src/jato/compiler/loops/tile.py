@@ -6,6 +6,7 @@ from typing import Any
 
 from jato.base import dtypes
 from jato.compiler.loops.lower import Index, Lowering
+from jato.compiler.loops.walk import mentions
 from jato.core.graph import Node, Var
 from jato.loopir.builder import Builder
 from jato.loopir.index_math import Linear
@@ -37,11 +38,9 @@ class TileLowering(Lowering):
         form = b.linear(self.offset(var.aval.shape, index))
         stride = form.terms.get((self.v,), 0)
         crosses = form.terms.get((self.p,)) == 1 and stride not in (0, 1)
-        if b._guards or not crosses or any(
-            {self.v, self.p} & set(monomial) and len(monomial) > 1 for monomial in form.terms
-        ):
-            return super().load(var, index)
         rest = {m: c for m, c in form.terms.items() if m not in ((self.v,), (self.p,))}
+        if b._guards or not crosses or any(mentions(m, self.v, self.p) for m in rest):
+            return super().load(var, index)
         key = (var, tuple(rest.items()), form.const, stride)
         tile = self.tiles.get(key)
         # an odd distance between the tile's rows keeps them on different cache sets

@@ -56,5 +56,18 @@ def expressions(kernel: Kernel | Sequence[Any]) -> Iterator[Expr]:
             stack += e.args
 
 
+def mentions(roots: Sequence[Expr], *variables: Expr) -> bool:
+    """Does any of the expressions depend on one of the variables?"""
+    stack, seen = [*roots], set()
+    while stack:
+        e = stack.pop()
+        if e in variables:
+            return True
+        if e not in seen:
+            seen.add(e)
+            stack += e.args
+    return False
+
+
 def loads(kernel: Kernel | Sequence[Any]) -> Iterator[Expr]:
     return (e for e in expressions(kernel) if e.op == "load")
