@@ -7,7 +7,6 @@ nested sequences that hold traced values are stacked.
 from __future__ import annotations
 
 import builtins
-import math
 from typing import Any
 
 import numpy as np
@@ -99,6 +98,9 @@ def _from_sequence(x: Any, dtype: Any) -> Any:
             and not (info.min <= host.min() and host.max() <= info.max)
         ):
             raise OverflowError(f"array: Python integers out of bounds for {dtype}")
+    if host.dtype.kind == "f" and is_integer(dtype) and _python_leaves(x):
+        if not np.isfinite(host).all():
+            raise ValueError(f"array: NaN and infinity have no value of dtype {dtype}")
     return from_host(host, dtype)
 
 
@@ -152,9 +154,17 @@ def _number_as(x: Any, dtype: Any) -> Any:
         info = np.iinfo(dtype)
         if not info.min <= x <= info.max:
             raise OverflowError(f"array: Python integer {x} out of bounds for {dtype}")
-    if is_integer(dtype) and type(x) is float and not math.isfinite(x):
-        return astype(from_number(x), dtype)
+    if is_integer(dtype) and type(x) is float:
+        return np.asarray(_whole(x)).astype(dtype)
     return np.asarray(x).astype(dtype)
+
+
+def _whole(x: float) -> int:
+    """The integer part; ValueError or OverflowError for what has none, as Python and NumPy say."""
+    try:
+        return int(x)
+    except (ValueError, OverflowError) as error:
+        raise type(error)(f"array: {error}") from None
 
 
 @public()

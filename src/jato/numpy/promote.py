@@ -23,6 +23,7 @@ from jato.base import dtypes
 from jato.base.config import config
 from jato.base.dtypes import canonicalize, code_of
 from jato.base.errors import ShapeMismatchError
+from jato.core.trace import current_trace
 from jato.ops import convert, structural
 
 _BOOL, _FIRST_INEXACT, _LAST_INEXACT = 0, 9, 14
@@ -63,13 +64,18 @@ def as_operand(function: str, x: Any, position: int | str = 0) -> Any:
 
 
 def as_array(function: str, x: Any, position: int | str = 0) -> Any:
-    """`x` as an array, tracer or NumPy array, in its canonical dtype."""
+    """`x` as an array, tracer or NumPy array, in its canonical dtype.
+
+    While a function is traced a Python number is a weakly typed tracer, as it is eagerly, where the
+    compiled function takes it as an argument."""
     if hasattr(x, "aval"):
         return x
     x = as_operand(function, x, position)
-    if type(x) in _PYTHON_NUMBERS:
+    if type(x) not in _PYTHON_NUMBERS:
+        return x
+    if current_trace() is None or type(x) is bool:
         return np.asarray(x, dtypes.scalar_dtype(x))
-    return x
+    return structural.full((), x)
 
 
 def as_typed(x: Any, dtype: Any) -> Any:

@@ -302,13 +302,14 @@ def _repeat_dynamic(a: Any, repeats: Any, axis: int | None, total_repeat_length:
         a, axis = structural.reshape(a, (math.prod(a.shape),)), 0
     axis = normalize_axis("repeat", axis, len(a.shape))
     size = a.shape[axis]
-    repeats = broadcast_to(structural.reshape(repeats, (-1,) if repeats.shape else (1,)), (size,))
+    repeats = broadcast_to(structural.reshape(repeats, (math.prod(repeats.shape),)), (size,))
     # position j of the result shows the row whose run of repeats covers j
     ends = _running_sum(repeats)
     place = structural.broadcasted_iota(np.int32, (total_repeat_length, size), 0)
     ends = structural.broadcast_in_dim(ends, (total_repeat_length, size), (1,))
     rows = structural.reduce_sum(as_type(elementwise.ge(place, ends), np.int32), (1,))
-    return take_rows(a, rows, axis)
+    # beyond the last run: the last row again
+    return take_rows(a, elementwise.min(rows, np.int32(size - 1)), axis)
 
 
 def _running_sum(x: Any) -> Any:
