@@ -10,7 +10,6 @@
 #include "errors.h"
 #include "lapack.h"
 #include "matmul.h"
-#include "scatter_add.h"
 #include "selection.h"
 #include "threadpool.h"
 
@@ -89,7 +88,6 @@ const LibraryRoutine kRoutines[] = {
     {"fill", 1, 4, run_fill, nullptr, check_fill},
     {"gemm", 3, kGemmParams, run_gemm, run_gemm_rows, check_gemm},
     {"gemv", 3, kGemvParams, run_gemv, nullptr, check_gemv},
-    {"scatter_add_rows", 4, 6, run_scatter_add_rows, nullptr, check_scatter_add_rows},
     {"top_k", 3, 4, run_top_k, nullptr, check_top_k},
     {"cholesky", 2, 3, run_cholesky, nullptr, check_cholesky},
     {"lu", 4, 4, run_lu, nullptr, check_lu},

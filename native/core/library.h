@@ -6,7 +6,7 @@
 //   gemv   buffers: A, x, y                   params: GemvParams in order of declaration
 //   conv, conv_kernel                         see convolution.h
 //
-//   cholesky, lu, lu_solve, triangular_solve: lapack.h      top_k: selection.h      scatter_add_rows: scatter_add.h
+//   cholesky, lu, lu_solve, triangular_solve: lapack.h      top_k: selection.h
 //
 // Another family is one more file that defines its routines and one line in the table of library.cpp.
 // BLAS arrives as function pointers with the Fortran interface (32-bit integers, everything by pointer),

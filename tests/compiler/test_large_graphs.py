@@ -110,3 +110,19 @@ def test_time_to_compile_grows_with_the_length(
 
 def test_five_thousand_operations_in_five_seconds() -> None:
     assert seconds(recurrence, 1667, False) < 5
+
+
+@pytest.mark.parametrize("length", (64, 1000, 5000))
+def test_halves_of_halves(length: int) -> None:
+    """A value read at two places by a value read at two places ... is stored on the way."""
+    x = np.random.default_rng(0).random(length).astype("float32")
+    scan = jato.jit(lambda x: jato.lax.associative_scan(jnp.add, x))
+    np.testing.assert_allclose(scan(x), np.cumsum(x.astype(np.float64)), 1e-5)
+    assert scan.stats().kernels_compiled < 40
+
+    def smooth(np_: Any, x: Any) -> Any:
+        for _ in range(24):
+            x = (x[1:] + x[:-1]) * 0.5
+        return x
+
+    np.testing.assert_allclose(jato.jit(lambda x: smooth(jnp, x))(x), smooth(np, x), 1e-5)

@@ -92,6 +92,17 @@ class NodeBuilder(IndexMath):
         constant: Expr = self.const(value, "i64")
         return constant
 
+    def stride(self, value: int) -> Expr:
+        """The i32 `value` as a conversion that is not folded, so that it becomes a parameter."""
+        if value in (0, 1, -1):
+            constant: Expr = self.const(value, "i32")
+            return constant
+        return self._node("convert", (self.index(value),), "i32")
+
+    def widened(self, x: Expr) -> Expr:
+        """An i32 expression as i64, through i32 even where it was converted to that."""
+        return self._node("convert", (x,), "i64")
+
     def var(self, name: str, dtype: str, low: int | None = None, high: int | None = None) -> Expr:
         """A variable with a name of its own (made unique); bounds inclusive."""
         count = self._names.get(name, 0)

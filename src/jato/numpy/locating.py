@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,20 +42,30 @@ def _before(x: Any, y: Any) -> Any:
     return result
 
 
+# Longer vectors are searched by halving, which is seven steps where this is 64 comparisons and a sum
+# of lanes.
+MOST_COMPARED = 8
+
+
 def _counts_before(a: Any, v: Any, side: str) -> Any:
     return _before(a, v) if side == "left" else elementwise.bitwise_not(_before(v, a))
 
 
-def _search_by_comparing(a: Any, v: Any, side: str, dtype: Any) -> Any:
-    shape = (*v.shape, a.shape[0])
-    wide_a = structural.broadcast_in_dim(a, shape, (len(v.shape),))
-    wide_v = structural.broadcast_in_dim(v, shape, tuple(range(len(v.shape))))
-    return structural.reduce_sum(
-        as_type(_counts_before(wide_a, wide_v, side), dtype), (len(v.shape),)
+def _search(a: Any, v: Any, dtype: Any, counts: Callable[[Any, Any], Any]) -> Any:
+    """How many elements of a, which are the first ones, count for each of v."""
+    return (_search_by_comparing if a.shape[0] <= MOST_COMPARED else _search_by_halving)(
+        a, v, dtype, counts
     )
 
 
-def _search_by_halving(a: Any, v: Any, side: str, dtype: Any) -> Any:
+def _search_by_comparing(a: Any, v: Any, dtype: Any, counts: Callable[[Any, Any], Any]) -> Any:
+    shape = (*v.shape, a.shape[0])
+    wide_a = structural.broadcast_in_dim(a, shape, (len(v.shape),))
+    wide_v = structural.broadcast_in_dim(v, shape, tuple(range(len(v.shape))))
+    return structural.reduce_sum(as_type(counts(wide_a, wide_v), dtype), (len(v.shape),))
+
+
+def _search_by_halving(a: Any, v: Any, dtype: Any, counts: Callable[[Any, Any], Any]) -> Any:
     """One comparison per bit of the position: place is the number of elements known to be before."""
     size = a.shape[0]
     place = structural.full(v.shape, 0, dtype)
@@ -64,7 +75,7 @@ def _search_by_halving(a: Any, v: Any, side: str, dtype: Any) -> Any:
         element = take_vector(
             a, elementwise.sub(elementwise.min(trial, dtype.type(size)), dtype.type(1))
         )
-        advance = elementwise.bitwise_and(inside, _counts_before(element, v, side))
+        advance = elementwise.bitwise_and(inside, counts(element, v))
         place = select_values(advance, trial, place)
     return place
 
@@ -94,10 +105,8 @@ def searchsorted(
     dtype = canonicalize(np.int64)
     if a.shape[0] == 0:
         return structural.full(v.shape, 0, dtype)
-    search = (
-        _search_by_comparing if a.shape[0] <= 64 or method == "compare_all" else _search_by_halving
-    )
-    return search(a, v, side, dtype)
+    search = _search_by_comparing if method == "compare_all" else _search
+    return search(a, v, dtype, lambda x, y: _counts_before(x, y, side))
 
 
 @public(static=("right", "method"))
@@ -115,15 +124,14 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     index = canonicalize(np.int64)
     if size == 0:
         return structural.full(x.shape, 0, index)
-    ascending = searchsorted(bins, x, "left" if right else "right")
-    flipped = structural.rev(bins, (0,))
-    descending = elementwise.sub(
-        index.type(size), searchsorted(flipped, x, "right" if right else "left")
-    )
-    first, last = (
-        structural.reshape(structural.slice(bins, (i,), (i + 1,)), ()) for i in (0, size - 1)
-    )
-    return select_values(elementwise.le(first, last), ascending, descending)
+    x, bins = promote_dtypes("digitize", x, bins)
+    first, last = _element(bins, 0), _element(bins, size - 1)
+    ascends = elementwise.le(first, last)
+    ascending = select_values(ascends, bins, structural.rev(bins, (0,)))
+
+    side = "left" if right else "right"
+    place = _search(ascending, x, index, lambda a, v: _counts_before(a, v, side))
+    return select_values(ascends, place, elementwise.sub(index.type(size), place))
 
 
 def _element(x: Any, i: int) -> Any:

@@ -42,6 +42,7 @@ from jato.ops.gather_geometry import (
     other_axes,
     shifted,
 )
+from jato.ops.reduce import largest, smallest
 from jato.ops.shapes import instantiate, mapped_first, move_axis, zeros
 from jato.ops.structural import full, iota, reshape
 
@@ -515,12 +516,18 @@ class ScatterExtremum(Scatter):
 class ScatterMin(ScatterExtremum):
     ufunc = np.minimum
 
+    def identity(self, dtype: Any) -> Any:
+        return None if dtypes.is_complex(dtype) else largest(dtype)
+
     def combine(self, b: Any, old: Any, new: Any) -> Any:
         return b.min(old, new)
 
 
 class ScatterMax(ScatterExtremum):
     ufunc = np.maximum
+
+    def identity(self, dtype: Any) -> Any:
+        return None if dtypes.is_complex(dtype) else smallest(dtype)
 
     def combine(self, b: Any, old: Any, new: Any) -> Any:
         return b.max(old, new)

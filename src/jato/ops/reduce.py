@@ -179,10 +179,17 @@ REDUCE_XOR = BitReduction("xor", 0)
 # ---- where the extremum is
 
 
+# Floats -> integers of their size.
+_KEYS = {"f32": "i32", "f64": "i64"}
+
+
 class ArgExtremum(Reduction):
     """The first position of the max or min along one axis; the first NaN wins.
 
-    Accumulates (value, position).
+    Accumulates (key, position): integers in the order of the elements.  -0 and 0 have one key, NaN
+    one beyond all others.  The next key waits for one instruction, the position for three; with
+    floats, whose NaN take comparisons of comparisons, both waited for the result of a dozen
+    (100,000 rows of ten on one thread: 320 us).
     """
 
     takes = "biuf"
@@ -205,10 +212,14 @@ class ArgExtremum(Reduction):
         return ArrayType(shape, dtypes.code_of(index_dtype), False)
 
     def accumulator_dtype(self, aval: Any) -> str:
-        return "i32" if dtypes.is_bool(aval.dtype) else super().accumulator_dtype(aval)
+        name = "i32" if dtypes.is_bool(aval.dtype) else super().accumulator_dtype(aval)
+        return _KEYS.get(name, name)
 
     def identity(self, b: Any, aval: Any, *, axes: Shape, index_dtype: Any) -> tuple[Any, ...]:
-        worst = b.const(self.ignored(aval.dtype), self.accumulator_dtype(aval))
+        dtype = aval.dtype
+        if dtypes.is_floating(dtype):
+            dtype = np.dtype("int64" if dtype.itemsize == 8 else "int32")
+        worst = b.const(self.ignored(dtype), self.accumulator_dtype(aval))
         last = b.const(int(np.iinfo(index_dtype).max), dtypes.scalar_name(index_dtype))
         return worst, last
 
@@ -219,17 +230,25 @@ class ArgExtremum(Reduction):
             value = b.convert(value, "i32")
         elif value.dtype in ("f16", "bf16"):
             value = b.convert(value, "f32")
+        if value.dtype in _KEYS:
+            value = self.key(b, value)
         return value, b.convert(index[axes[0]], dtypes.scalar_name(index_dtype))
+
+    def key(self, b: Any, x: Any) -> Any:
+        """Negative floats have their other bits inverted, since larger ones are smaller numbers."""
+        name = _KEYS[x.dtype]
+        last_bit = 63 if name == "i64" else 31
+        bits = b.bitcast(b.add(x, b.const(0.0, x.dtype)), name)  # -0 + 0 is 0
+        sign = b.shr_arithmetic(bits, b.const(last_bit, name))
+        inverted = b.and_(sign, b.const((1 << last_bit) - 1, name))
+        beyond = (1 << last_bit) - 2 if self.better == "gt" else 1 - (1 << last_bit)
+        return b.select(b.is_nan(x), b.const(beyond, name), b.xor(bits, inverted))
 
     def combine(self, b: Any, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
         (x, i), (y, j) = left, right
-        better, tied = b.op(self.better, y, x), b.eq(x, y)
-        if x.dtype[0] == "f":
-            x_nan, y_nan = b.is_nan(x), b.is_nan(y)
-            better = b.or_(better, b.and_(y_nan, b.not_(x_nan)))
-            tied = b.or_(tied, b.and_(x_nan, y_nan))
-        take = b.or_(better, b.and_(tied, b.lt(j, i)))
-        return b.select(take, y, x), b.select(take, j, i)
+        best = b.max(x, y) if self.better == "gt" else b.min(x, y)
+        place = b.select(b.eq(x, y), b.min(i, j), i)
+        return best, b.select(b.op(self.better, y, x), j, place)
 
     def finish(self, b: Any, values: tuple[Any, ...], out: Any, **params: Any) -> Any:
         return values[1]

@@ -16,9 +16,9 @@ from jato.base.errors import ConcretizationTypeError, check, require_unsharded
 from jato.core.trace import Tracer
 from jato.core.types import type_of
 from jato.ops.elementwise import lt, select
-from jato.ops.gather_geometry import ScatterDimensionNumbers
+from jato.ops.gather_geometry import GatherScatterMode, ScatterDimensionNumbers
 from jato.ops.indexing import scatter_add, scatter_max, scatter_min, scatter_mul
-from jato.ops.reduce import reduce_max, reduce_min, reduce_prod
+from jato.ops.reduce import largest, reduce_max, reduce_min, reduce_prod, smallest
 from jato.ops.structural import (
     concatenate,
     full,
@@ -27,18 +27,6 @@ from jato.ops.structural import (
     reshape,
     slice_in_dim,
 )
-
-
-def _smallest(dtype: Any) -> Any:
-    if dtypes.is_bool(dtype):
-        return False
-    return -np.inf if dtypes.is_inexact(dtype) else int(np.iinfo(dtype).min)
-
-
-def _largest(dtype: Any) -> Any:
-    if dtypes.is_bool(dtype):
-        return True
-    return np.inf if dtypes.is_inexact(dtype) else int(np.iinfo(dtype).max)
 
 
 def _count(name: str, segment_ids: Any, num_segments: int | None) -> int:
@@ -73,7 +61,8 @@ def _segments(
         f"{name}: the shape of segment_ids must be the leading axes of data, got {ids.shape} "
         f"against {aval.shape}",
     )
-    if dtypes.is_signed(ids.dtype):
+    drops = GatherScatterMode.from_any(mode) is GatherScatterMode.FILL_OR_DROP
+    if dtypes.is_signed(ids.dtype) and not drops:  # else negative ids are dropped anyway
         segment_ids = select(
             lt(segment_ids, full_like(segment_ids, 0)),
             full_like(segment_ids, int(np.iinfo(ids.dtype).max)),
@@ -158,7 +147,7 @@ def segment_max(
     require_unsharded("segment_max", out_sharding)
     return _segments(
         "segment_max", data, segment_ids, num_segments, scatter_max, reduce_max,
-        _smallest(type_of(data).dtype), unique_indices, bucket_size, mode,
+        smallest(type_of(data).dtype), unique_indices, bucket_size, mode,
     )  # fmt: skip
 
 
@@ -178,5 +167,5 @@ def segment_min(
     require_unsharded("segment_min", out_sharding)
     return _segments(
         "segment_min", data, segment_ids, num_segments, scatter_min, reduce_min,
-        _largest(type_of(data).dtype), unique_indices, bucket_size, mode,
+        largest(type_of(data).dtype), unique_indices, bucket_size, mode,
     )  # fmt: skip

@@ -28,7 +28,7 @@ from jato.numpy.promote import (
 from jato.ops import elementwise as ops
 from jato.ops import random_bits
 from jato.ops.cumulative import cumsum
-from jato.ops.reduce import reduce_or
+from jato.ops.reduce import reduce_and, reduce_or
 from jato.ops.sort import top_k
 from jato.ops.structural import expand_dims, full_like, reshape
 from jato.random.arguments import float_dtype, integer_dtype, parameter, require_exact, sample_shape
@@ -106,6 +106,10 @@ def _any(x: Any) -> Any:
     return reduce_or(x, tuple(range(type_of(x).ndim)))
 
 
+def _all(x: Any) -> Any:
+    return reduce_and(x, tuple(range(type_of(x).ndim)))
+
+
 def _poisson_by_products(key: Any, lam: Any, dtype: Any) -> Any:
     """For small rates: the number of uniform factors until their product is below exp(-lam).
 
@@ -128,8 +132,11 @@ def _poisson_by_products(key: Any, lam: Any, dtype: Any) -> Any:
     return while_loop(running, body, start)[1] - 1
 
 
-def _poisson_by_rejection(key: Any, lam: Any, dtype: Any) -> Any:
-    """For large rates: W. Hoermann, Insurance: Mathematics and Economics 12 (1993), PTRS."""
+def _poisson_by_rejection(key: Any, lam: Any, unused: Any, dtype: Any) -> Any:
+    """For large rates: W. Hoermann, Insurance: Mathematics and Economics 12 (1993), PTRS.
+
+    unused: whether no result is used at all.  Where one is, all rates are drawn for, since numbers
+    are drawn again until the last is accepted."""
     shape = lam.shape
     log_lam = ops.log(lam)
     b = 0.931 + 2.53 * ops.sqrt(lam)
@@ -155,7 +162,8 @@ def _poisson_by_rejection(key: Any, lam: Any, dtype: Any) -> Any:
     def running(state: Any) -> Any:
         return ops.bitwise_and(_any(ops.bitwise_not(state[2])), ops.lt(state[0], limit))
 
-    start = (np.zeros((), dtype)[()], full_like(lam, -1), full_like(lam, False, np.bool_), key)
+    accepted = jnp.broadcast_to(unused, shape)
+    start = (np.zeros((), dtype)[()], full_like(lam, -1), accepted, key)
     return cast(while_loop(running, body, start)[1], dtype)
 
 
@@ -180,7 +188,8 @@ def poisson(
     small = ops.bitwise_or(ops.ne(lam, lam), lam < 10)
     # each method runs on harmless rates where the other one answers
     by_products = _poisson_by_products(key, ops.select(small, lam, full_like(lam, 0)), dtype)
-    by_rejection = _poisson_by_rejection(key, ops.select(small, full_like(lam, 1e5), lam), dtype)
+    large = ops.select(small, full_like(lam, 1e5), lam)
+    by_rejection = _poisson_by_rejection(key, large, _all(small), dtype)
     found = ops.select(small, by_products, by_rejection)
     return ops.select(ops.eq(lam, full_like(lam, 0)), full_like(found, 0), found)
 
@@ -224,8 +233,10 @@ def _binomial_by_waiting(key: Any, count: Any, p: Any, limit: Any) -> Any:
     return while_loop(running, body, (np.int32(0), zeros, zeros, key))[1] - 1
 
 
-def _binomial_by_rejection(key: Any, count: Any, p: Any, limit: Any) -> Any:
-    """For large counts * p: W. Hoermann, J. Stat. Comput. Simul. 46 (1993), BTRS."""
+def _binomial_by_rejection(key: Any, count: Any, p: Any, unused: Any, limit: Any) -> Any:
+    """For large counts * p: W. Hoermann, J. Stat. Comput. Simul. 46 (1993), BTRS.
+
+    unused: as for _poisson_by_rejection."""
     shape = count.shape
     deviation = ops.sqrt(count * p * (1 - p))
     b = 1.15 + 2.53 * deviation
@@ -262,7 +273,7 @@ def _binomial_by_rejection(key: Any, count: Any, p: Any, limit: Any) -> Any:
     def running(state: Any) -> Any:
         return ops.bitwise_and(_any(ops.bitwise_not(state[2])), ops.lt(state[0], limit))
 
-    start = (np.int32(0), full_like(p, -1), full_like(p, False, np.bool_), key)
+    start = (np.int32(0), full_like(p, -1), jnp.broadcast_to(unused, shape), key)
     return while_loop(running, body, start)[1]
 
 
@@ -299,6 +310,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
             key,
             ops.select(waiting | infinite, full_like(n, 1e4), trials),
             ops.select(waiting | infinite, full_like(q, 0.5), q),
+            _all(waiting | infinite),
             limit,
         ),
     )

@@ -35,6 +35,18 @@ CASES = [
     ((2, 6, 7, 8, 8), (3, 2, 3, 8, 16), (2, 1, 2), ((1, 1), (0, 1), (1, 2)),
      ("NDHWC", "DHWIO", "NDHWC"), {"lhs_dilation": (1, 2, 1), "rhs_dilation": (2, 1, 1)}),
     ((2, 400, 4, 300), (2, 3, 300, 8), (1, 1), ((0, 1), (1, 1)), NHWC, {}),
+    # dilated images: phases with many taps, one and none; strides and dilations with common factors
+    ((2, 9, 11, 8), (3, 3, 8, 16), (1, 1), ((1, 2), (2, 1)), NHWC, {"lhs_dilation": (2, 2)}),
+    ((2, 9, 11, 8), (1, 2, 8, 16), (1, 1), ((0, 0), (1, 1)), NHWC, {"lhs_dilation": (3, 2)}),
+    ((2, 9, 11, 8), (2, 5, 8, 16), (2, 3), ((3, -2), (4, 4)), NHWC,
+     {"lhs_dilation": (4, 6), "rhs_dilation": (2, 4)}),
+    ((2, 9, 11, 8), (4, 3, 8, 16), (3, 2), ((-3, 9), (5, 0)), NHWC,
+     {"lhs_dilation": (2, 3), "rhs_dilation": (3, 1)}),
+    ((2, 9, 11, 8), (3, 4, 4, 16), (1, 1), ((2, 2), (3, 3)), NHWC,
+     {"lhs_dilation": (2, 2), "feature_group_count": 2}),
+    ((4, 9, 11, 8), (1, 4, 8, 16), (1, 1), ((0, 1), (3, 3)), NHWC,
+     {"lhs_dilation": (2, 2), "batch_group_count": 2}),
+    ((2, 1, 17, 8), (1, 5, 8, 16), (1, 1), ((0, 0), (2, 2)), NHWC, {"lhs_dilation": (5, 2)}),
 ]  # fmt: skip
 
 

@@ -10,7 +10,8 @@ import jato
 import jato.numpy as jnp
 
 RNG = np.random.default_rng(0)
-TABLE = RNG.normal(size=(600, 700)).astype("float32")  # 1.7 MB
+ROWS, COLUMNS = 1800, 1900
+TABLE = RNG.random(size=(ROWS, COLUMNS), dtype="float32")  # 13.7 MB
 
 
 @pytest.mark.parametrize("n", (1, 15, 16, 17, 127, 128, 129, 300, 5000))
@@ -22,8 +23,8 @@ def test_elements(n, mode):
 
 @pytest.mark.parametrize("n", (1, 2, 17, 300, 1500))
 def test_rows_and_columns(n):
-    rows = RNG.integers(-600, 600, n).astype("int32")
-    columns = RNG.integers(-700, 700, n).astype("int32")
+    rows = RNG.integers(-ROWS, ROWS, n).astype("int32")
+    columns = RNG.integers(-COLUMNS, COLUMNS, n).astype("int32")
     np.testing.assert_array_equal(jato.jit(lambda x, i: x[i] * 2)(TABLE, rows), TABLE[rows] * 2)
     np.testing.assert_array_equal(jato.jit(lambda x, i: x[:, i])(TABLE, columns), TABLE[:, columns])
     np.testing.assert_array_equal(
@@ -49,3 +50,11 @@ def test_small_arrays_do_without():
     small, large = TABLE.ravel()[:1000], TABLE.ravel()
     assert "prefetch" not in watch(lambda x, i: x[i], small, i).patterns[0]
     assert "prefetch" in watch(lambda x, i: x[i], large, i).patterns[0]
+
+
+def test_reads_within_short_rows_do_without():
+    i = RNG.integers(0, COLUMNS, (ROWS, 40)).astype("int32")
+    along = watch(lambda x, i: jnp.take_along_axis(x, i, 1), TABLE, i)
+    assert "prefetch" not in along.patterns[0]
+    rows = np.arange(500, dtype="int32")
+    assert "prefetch" in watch(lambda x, r, i: x[r, i], TABLE, rows, i[:500, 0]).patterns[0]

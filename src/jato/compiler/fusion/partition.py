@@ -35,8 +35,13 @@ from jato.ops.shapes import BroadcastInDim, Reshape, Transpose
 from jato.ops.slicing import MOST_PARTS, Concatenate, Pad
 
 Shape = tuple[int, ...]
+# Operations that move elements, on the way from a value to a result, with the operand each takes.
+Way = tuple[tuple["Node", int], ...]
 # Elements of a transposed array that are worth a loop of their own.
 TRANSPOSED = 1 << 14
+# Places at which an operation that only moves elements, or a cheap one, is done for one element.
+MOST_WAYS = 64
+CHEAP_WAYS = 4
 
 
 @dataclass(eq=False)
@@ -59,6 +64,9 @@ class Group:
     repeated: float = 0.0  # the part of the cost that other groups have too
     # how many of its reductions, one after the other, wait for a node (itself counted)
     levels: dict[Node, int] = field(default_factory=dict)
+    # the ways by which a node's value moves to the results that are computed from it: it is
+    # computed once for each of them
+    ways: dict[Node, frozenset[Way]] = field(default_factory=dict)
 
     @property
     def rows(self) -> Shape:
@@ -192,6 +200,7 @@ class Partition:
     def enter(self, group: Group, node: Node) -> None:
         group.nodes.append(node)
         group.levels[node] = self.levels(group, node)
+        group.ways[node] = self.ways(group, node)
         # a row's value counts per row, not per element
         share = 1.0
         if group.reduced is not None and not cost.is_big_reduction(node):
@@ -205,11 +214,40 @@ class Partition:
 
     def leave(self, group: Group, node: Node) -> None:
         group.nodes.remove(node)
-        del group.levels[node]
+        del group.levels[node], group.ways[node]
         group.cost -= cost.element_cost(node)
         self.homes[node].remove(group)
         if not self.homes[node]:
             del self.homes[node]
+
+    def ways(self, group: Group, node: Node) -> frozenset[Way]:
+        """Where the value is needed: x[1:] + x[:-1] needs x at two places for each element."""
+        out = node.outputs[0]
+        found: set[Way] = {()} if out in group.outputs else set()
+        for user in self.users.get(out, []):
+            below = group.ways.get(user)
+            if below is None:
+                continue
+            # (what broadcasts repeat is a matter of is_replicated, and rows are computed once)
+            p = user.primitive
+            if p.pointwise or isinstance(p, BroadcastInDim | Reshape | Reduction):
+                found |= below
+                continue
+            for k, a in enumerate(user.inputs):
+                if a is out and len(found) <= MOST_WAYS:
+                    found.update(((user, k), *way) for way in below)
+        return frozenset(itertools.islice(found, MOST_WAYS + 1))
+
+    def is_scattered(self, group: Group, node: Node, users: list[Node]) -> bool:
+        """Would it be computed at more places for each element than is worth it?
+
+        Each level of a chain like y = x[1::2] + x[::2] doubles the places."""
+        count = len(self.ways(group, node))
+        if count <= 1 or cost.is_big_reduction(node):
+            return False
+        if cost.is_structural(node):
+            return count > MOST_WAYS
+        return cost.element_cost(node) > cost.CHEAP or count > CHEAP_WAYS
 
     def is_free(self, node: Node) -> bool:
         """Worth recomputing in every consumer."""
@@ -238,6 +276,8 @@ class Partition:
             return Reason.TOO_LARGE
         if self.reach_rereading(group, users) and not self.passes_rereading(node):
             return Reason.REREAD
+        if self.is_scattered(group, node, users):
+            return Reason.REPLICATED
         if isinstance(node.primitive, Transpose) and not self.in_memory_order(group, node):
             return Reason.ACROSS_MEMORY
         if cost.is_big_reduction(node):
@@ -606,6 +646,7 @@ class Partition:
         first.cost += second.cost
         first.repeated += second.repeated
         first.levels.update(second.levels)
+        first.ways.update(second.ways)
         if self.latest:
             self.raise_latest(first, max(self.latest[first], self.latest[second]))
         first.nodes.sort(key=self.position.__getitem__)

@@ -1,15 +1,16 @@
 """Scatter: a copy of the operand, then loops over the updates.
 
 Takes   a node of the family ops.gather_scatter.Scatter, its operands in memory.
-Gives   for sums of whole rows by their index, the usual case, a native routine; else one of these,
-        since two updates may meet in one place:
+Gives   loops over the updates, in one of these forms, since two updates may meet in one place:
 
+    apart      along some axes of the updates no two of them meet (windows that lie whole along an
+               axis of the operand; axes of a batch; all axes, where the user promises it): these
+               are shared among the threads, the updates along the others are applied in order
     private    few places, many updates that may be combined in any order: each of PARTS threads'
                shares has an array of its own, and these are combined at the end.  The number of
                shares is fixed, so that results do not depend on the number of threads.
     columns    updates are long rows: each thread applies all of them, to its own columns
-    unique     the user promises that no two updates meet: any order
-    serial     everything else: in order, on one thread
+    in order   everything else, on one thread: `apart` without such axes
 
 Where an update is a window of a contiguous axis, that axis is the vector loop: the elements of one
 window never meet.
@@ -17,7 +18,8 @@ window never meet.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from math import prod
 from typing import Any
 
@@ -25,18 +27,16 @@ from jato.base import dtypes
 from jato.compiler.loops.lower import Index, Lowering
 from jato.compiler.loops.nest import LoopNest
 from jato.compiler.plan import PlanContext
-from jato.compiler.steps import Library
 from jato.core.graph import Node, Var
 from jato.core.types import array_type
 from jato.loopir.builder import Builder
 from jato.loopir.grammar import For
-from jato.ops.gather_geometry import GatherScatterMode
-from jato.ops.gather_scatter import SCATTER_ADD
+from jato.ops.gather_geometry import other_axes
 
-_NATIVE_DTYPES = ("float32", "float64", "int32", "int64", "uint32", "uint64")
 PARTS = 8  # private arrays
 MANY_UPDATES = 1 << 14  # fewer are not worth more than one thread
 COLUMNS = 32  # of a row of updates that one thread takes: whole cache lines
+SHORT_ROW = 64  # elements; rows up to here are written out, as vectors without masks
 
 
 def plan_scatter(context: PlanContext, node: Node) -> None:
@@ -47,47 +47,15 @@ def plan_scatter(context: PlanContext, node: Node) -> None:
     if updates.aval.size == 0:
         context.copy(operand, out)
         return
-    if _sums_rows(node):
-        context.steps.append(_sum_of_rows(context, node))
-        return
     form = _Scatter(node, context.vector_bytes)
-    if form.may_be_private():
+    shared = form.axes_apart()
+    if not shared and form.may_be_private():
         partial = Var(array_type((PARTS * out.aval.size,), out.aval.dtype))
         context.launch(form.private(partial))
         context.launch(form.combined(partial))
         return
     context.copy(operand, out)
-    context.launch(form.columns() if form.has_columns() else form.rows())
-
-
-def _sums_rows(node: Node) -> bool:
-    """Is it operand[indices] += rows, over the first axis, of a dtype the native routine has?"""
-    operand, indices, updates = (v.aval for v in node.inputs)
-    n, batch = node.params["dimension_numbers"], indices.ndim - 1
-    return (
-        node.primitive is SCATTER_ADD
-        and operand.dtype.name in _NATIVE_DTYPES
-        and indices.dtype.name in ("int32", "int64")
-        and indices.shape[-1] == 1
-        and n.inserted_window_dims == n.scatter_dims_to_operand_dims == (0,)
-        and not n.operand_batching_dims
-        and n.update_window_dims == tuple(range(batch, updates.ndim))
-        and updates.shape[batch:] == operand.shape[1:]
-    )
-
-
-def _sum_of_rows(context: PlanContext, node: Node) -> Library:
-    operand, indices, updates = map(context.in_memory, node.inputs)
-    out = node.outputs[0]
-    places = operand.aval.shape[0]
-    row = out.aval.size // places
-    modes = GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS
-    clip = node.params["mode"] in modes
-    params = [
-        out.aval.dtype_code, indices.aval.dtype_code, indices.aval.size, places, row, int(clip)
-    ]  # fmt: skip
-    cost_ns = 1.0 * updates.aval.size + 0.1 * out.aval.size
-    return Library("scatter_add_rows", [operand, indices, updates], [out], params, cost_ns)
+    context.launch(form.columns() if not shared and form.has_columns() else form.apart(shared))
 
 
 class _Scatter:
@@ -99,7 +67,7 @@ class _Scatter:
         self.out = node.outputs[0]
         shape = self.updates.aval.shape
         window = node.params["dimension_numbers"].update_window_dims
-        self.wide = bool(shape) and len(shape) - 1 in window and shape[-1] >= 4
+        self.wide = bool(shape) and len(shape) - 1 in window and shape[-1] >= 2
         self.length = shape[-1] if self.wide else 1
         self.outer = shape[:-1] if self.wide else shape
         self.count = prod(self.outer)
@@ -108,6 +76,29 @@ class _Scatter:
         self.lowering = Lowering(self.b, [])
 
     # ---- which form
+
+    def axes_apart(self) -> list[int]:
+        """Axes of the updates (not the vector axis) along which no two of them meet, if these are
+        long enough to be shared among threads; else none."""
+        n = self.node.params["dimension_numbers"]
+        axes = range(len(self.outer))
+        if self.node.params["unique_indices"]:
+            # a last axis of its own is a loop, whose positions need no division
+            apart = list(axes[:-1]) if not self.wide and prod(self.outer[:-1]) >= PARTS else [*axes]
+        else:
+            shape = self.updates.aval.shape
+            batch = other_axes(len(shape), n.update_window_dims)
+            kept = other_axes(
+                self.operand.aval.ndim, n.inserted_window_dims, n.operand_batching_dims
+            )
+            apart = [batch[a] for a in n.scatter_indices_batching_dims]
+            apart += [
+                u for d, u in zip(kept, n.update_window_dims, strict=True)
+                if d not in n.scatter_dims_to_operand_dims
+            ]  # fmt: skip
+            apart = sorted(a for a in apart if a in axes)
+        many = self.updates.aval.size >= MANY_UPDATES
+        return apart if many and prod(self.outer[a] for a in apart) >= PARTS else []
 
     def may_be_private(self) -> bool:
         size = self.updates.aval.size
@@ -118,40 +109,64 @@ class _Scatter:
         )
 
     def has_columns(self) -> bool:
-        many = self.updates.aval.size >= MANY_UPDATES
-        return many and self.length >= 2 * COLUMNS and not self.node.params["unique_indices"]
+        return self.updates.aval.size >= MANY_UPDATES and self.length >= 2 * COLUMNS
 
     # ---- pieces
 
-    def apply(self, index: Index, target: Any, base: Any = None) -> None:
-        """Applies the update at `index` to the place it names in `target`, from `base` on."""
-        b, lowering, primitive = self.b, self.lowering, self.node.primitive
-        place, inside = primitive.operand_index(
-            b, index, lambda i: lowering.value(self.indices, i), self.operand.aval,
+    def located(self, index: Index) -> tuple[Index, Any]:
+        """The place of the update at `index`, and the condition that it is inside (or None)."""
+        return self.node.primitive.operand_index(
+            self.b, index, lambda i: self.lowering.value(self.indices, i), self.operand.aval,
             self.updates.aval, **self.node.params,
         )  # fmt: skip
-        value = lowering.value(self.updates, index)
+
+    def apply(self, index: Index, target: Any, base: Any) -> None:
+        """Combines the update at `index` with what is at its place in `target`, from `base` on."""
+        b, lowering = self.b, self.lowering
+        place, _ = self.located(index)
         at = lowering.offset(self.out.aval.shape, place)
         if base is not None:
             at = b.add(base, at)
-        if inside is None:
-            b.store(target, at, primitive.combine(b, b.load(target, at), value))
-            return
-        with b.guard(inside):
-            old = b.load(target, at)
-        b.store(target, at, primitive.combine(b, old, value), inside)
+        value = lowering.value(self.updates, index)
+        b.store(target, at, self.node.primitive.combine(b, b.load(target, at), value))
 
     def apply_row(self, row: Index, target: Any, base: Any = None, columns: Any = None) -> None:
-        """Applies one element, or one window along the vector axis (or some `columns` of it)."""
-        if not self.wide:
-            self.apply(row, target, base)
-            return
-        first, last = columns or (0, self.length)
-        lanes = self.lanes
-        while lanes > self.length:
-            lanes //= 2
-        with self.b.for_("i", first, last, lanes) as i, self.lowering.scope():
-            self.apply((*row, i), target, base)
+        """Applies one element, or one window along the vector axis (or some `columns` of it).
+
+        A window is inside as a whole or dropped, by a branch that is taken nearly always.  Masks
+        cost more: the load of a masked old value is slow (262,144 maxima of numbers on one thread
+        took 218 us, with the branch 133)."""
+        b, lowering = self.b, self.lowering
+        _, inside = self.located((*row, b.index(0)) if self.wide else row)
+        with nullcontext() if inside is None else b.if_(inside), lowering.scope():
+            if not self.wide:
+                self.apply(row, target, base)
+            elif columns is None and self.length <= SHORT_ROW:
+                for first, lanes in self.short_row():
+                    with b.for_("i", first, first + lanes, lanes) as i, lowering.scope():
+                        self.apply((*row, i), target, base)
+            else:
+                first, last = columns or (0, self.length)
+                with b.for_("i", first, last, self.lanes) as i, lowering.scope():
+                    self.apply((*row, i), target, base)
+
+    def short_row(self) -> Iterator[tuple[int, int]]:
+        """(first, lanes) of vectors that make up a row."""
+        first = 0
+        while first < self.length:
+            lanes = self.lanes
+            while lanes > self.length - first:
+                lanes //= 2
+            yield first, lanes
+            first += lanes
+
+    @contextmanager
+    def each(self, axes: Sequence[int]) -> Iterator[dict[int, Any]]:
+        """Nested loops over these axes of the updates: axis -> position."""
+        with ExitStack() as stack:
+            yield {
+                a: stack.enter_context(self.b.for_("u", 0, self.outer[a])) for a in axes
+            }  # fmt: skip
 
     def nest(
         self, g: Any, body: Sequence[Any], written: Var, grid: int, grain: int, step_ns: float
@@ -167,15 +182,21 @@ class _Scatter:
 
     # ---- forms
 
-    def rows(self) -> LoopNest:
-        """unique and serial: one grid step for each row of updates."""
+    def apart(self, shared: Sequence[int]) -> LoopNest:
+        """One grid step for each place along the `shared` axes, loops over the others."""
         b, lowering = self.b, self.lowering
-        g = b.var("g", "i64", 0, max(0, self.count - 1))
+        extents = tuple(self.outer[a] for a in shared)
+        grid = prod(extents)
+        others = [a for a in range(len(self.outer)) if a not in shared]
+        g = b.var("g", "i64", 0, grid - 1)
         with b.block() as body, lowering.scope():
-            self.apply_row(lowering.unravel(g, self.outer), lowering.output(self.out))
-        unique = self.node.params["unique_indices"]
-        grain = max(1, 512 // self.length) if unique else max(1, self.count)
-        return self.nest(g, body, self.out, self.count, grain, self.length * 2.0)
+            places = dict(zip(shared, lowering.unravel(g, extents), strict=True))
+            with self.each(others) as more, lowering.scope():
+                places |= more
+                row = tuple(places[a] for a in range(len(self.outer)))
+                self.apply_row(row, lowering.output(self.out))
+        elements = self.updates.aval.size // grid
+        return self.nest(g, body, self.out, grid, max(1, 512 // elements), elements * 1.0)
 
     def columns(self) -> LoopNest:
         b, lowering = self.b, self.lowering
@@ -201,9 +222,7 @@ class _Scatter:
             with b.for_("e", 0, out.size, self.lanes) as e, lowering.scope():
                 with b.guard(first):
                     start = lowering.value(self.operand, lowering.unravel(e, out.shape))
-                neutral = b.const(
-                    self.node.primitive.identity(out.dtype), dtypes.scalar_name(out)
-                )
+                neutral = b.const(self.node.primitive.identity(out.dtype), dtypes.scalar_name(out))
                 b.store(target, b.add(base, e), b.select(first, start, neutral))
             begin = b.mul(g, b.index(share))
             end = b.limited(b.add(begin, b.index(share)), b.index(self.count))

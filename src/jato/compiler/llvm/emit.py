@@ -16,11 +16,12 @@ from collections.abc import Sequence
 from jato.compiler.llvm import abi
 from jato.compiler.llvm import instructions as ins
 from jato.compiler.llvm.instructions import FunctionText
-from jato.compiler.llvm.loops import OpenLoop, Phi, extent_of
+from jato.compiler.llvm.loops import OpenLoop, Phi
 from jato.compiler.llvm.reductions import ReduceEmitter, is_math
 from jato.compiler.llvm.target import Target
 from jato.compiler.llvm.values import MathFunctions, Val, any_of
 from jato.compiler.loops import walk
+from jato.compiler.loops.walk import extent_of
 from jato.loopir.grammar import ITEMSIZE, Buffer, Expr, For, If, Kernel, Loop, Prefetch, Reduce, Stmt, Store, TileCopy
 
 # Uses of one math opcode in a kernel from which it becomes a function of the module.

@@ -1,6 +1,7 @@
 """Loops over indices: their skeleton, and vector loops with their tails.
 
 Tails of vector loops, for `lanes` = W and n iterations:
+  n known to be W           no loop
   n a known multiple of W   nothing
   masks are cheap           the last iteration overlaps the one before (i = min(i, n - W)), its
                             mask fixed before the loop; per-iteration masks where repeating an
@@ -23,6 +24,7 @@ from jato.compiler.llvm.memory import MemoryEmitter
 from jato.compiler.llvm.target import Target
 from jato.compiler.llvm.values import Val
 from jato.compiler.loops import walk
+from jato.compiler.loops.walk import extent_of
 from jato.loopir.grammar import Expr, For, Loop, Reduce, Stmt, Store
 
 
@@ -152,7 +154,11 @@ class LoopEmitter(MemoryEmitter):
             return
         invariant(self.lanes == 0, "a vector loop inside a vector loop")
         extent = extent_of(statement.start, statement.stop)
-        if extent is not None and extent % lanes == 0:
+        if extent == lanes:
+            self.push_inline()
+            self._vector_body(statement, start, lanes, None)
+            self.pop()
+        elif extent is not None and extent % lanes == 0:
             self._vector_for(statement, start, stop, lanes, extent > 0)
         elif not self.has_masks:
             middle = self._whole_groups(start, stop, lanes)
@@ -284,10 +290,3 @@ class LoopEmitter(MemoryEmitter):
             memo[node] = any(memo[a] for a in node.args)
             stack.pop()
         return memo[root]
-
-
-def extent_of(start: Expr, stop: Expr) -> int | None:
-    """stop - start when both are constants."""
-    if start.op == stop.op == "const":
-        return max(0, int(stop.attr) - int(start.attr))
-    return None

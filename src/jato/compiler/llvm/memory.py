@@ -6,8 +6,8 @@
   2, with a load or store of the other half beside it (complex numbers)
                     one access of twice the width, shuffled
   2 or 4            with cheap masks: a masked load of the whole stretch, then a shuffle
-  anything else     gather or scatter: 32-bit offsets from a scalar base for constant strides and
-                    for 32-bit index data, 64-bit ones otherwise
+  anything else     gather (gathers.py) or scatter: 32-bit offsets from a scalar base for constant
+                    strides and for 32-bit index data, 64-bit ones otherwise
 
 Masks: the active lanes of the loop (`self.mask`) and the mask of the load or store itself.  What
 is masked off is not touched.  Start reading at `load` and `store`.
@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jato.compiler.llvm import instructions as ins
+from jato.compiler.llvm.gathers import Places, gather
 from jato.compiler.llvm.instructions import Code, FunctionText
 from jato.compiler.llvm.values import Val, ValueEmitter, any_of
 from jato.loopir.grammar import ITEMSIZE, Buffer, Expr, Prefetch, Store
@@ -78,7 +79,8 @@ class MemoryEmitter(ValueEmitter):
         elif step in (2, 4) and self.has_masks and passthrough == "zeroinitializer":
             text = self._load_stretch(code, buffer, index, int(step), active, lanes)
         else:
-            text = self._gather(code, buffer, node.args[0], index, active, passthrough, lanes)
+            places = self._places(code, buffer, node.args[0], index, lanes)
+            text = gather(code, places, active, passthrough, self._invariant(buffer))
         return Val(self._from_memory(code, buffer, text, lanes), lanes, level)
 
     def _load_level(self, buffer: Buffer, level: int) -> int:
@@ -306,31 +308,14 @@ class MemoryEmitter(ValueEmitter):
         order = ", ".join(f"i32 {i * step}" for i in range(lanes))
         return code.ins(f"shufflevector {wide} {every}, {wide} poison, <{lanes} x i32> <{order}>")
 
-    def _gather(
-        self, code: Code, buffer: Buffer, index_expr: Expr, index: Val, mask: str | None,
-        other: str, lanes: int,
-    ) -> str:  # fmt: skip
-        scalar = ins.MEMORY_TYPE[buffer.dtype]
-        kind = f"<{lanes} x {scalar}>"
-        addresses = self._addresses(code, buffer, index_expr, index, lanes)
-        ones = "splat (i1 true)" if mask is None else mask
-        types = [f"<{lanes} x ptr>", "i32", f"<{lanes} x i1>", kind]
-        name = f"llvm.masked.gather.{ins.suffix(kind)}.v{lanes}p0"
-        align = str(ITEMSIZE[buffer.dtype])
-        return code.call(name, kind, types, [addresses, align, ones, other])
-
-    def _addresses(
+    def _places(
         self, code: Code, buffer: Buffer, index_expr: Expr, index: Val, lanes: int
-    ) -> str:
-        """A vector of pointers: scalar base plus offsets as narrow as is known to be right."""
-        scalar = ins.MEMORY_TYPE[buffer.dtype]
-        result = f"getelementptr {scalar}, ptr"
+    ) -> Places:
+        """A scalar base plus offsets as narrow as is known to be right."""
+        element, align = ins.MEMORY_TYPE[buffer.dtype], ITEMSIZE[buffer.dtype]
         step = index.coefficient
         if isinstance(step, int) and abs(step) * lanes < 1 << 31:
-            base = self._address(code, buffer, index.text)
-            return code.ins(
-                f"{result} {base}, <{lanes} x i32> {ins.lane_numbers('i32', lanes, step)}"
-            )
+            return Places(element, align, lanes, self._address(code, buffer, index.text), step)
         base_text, varying = "0", index_expr
         while varying.op == "add" and step is None:
             parts = [self.values[a] for a in varying.args if a in self.values]
@@ -347,7 +332,7 @@ class MemoryEmitter(ValueEmitter):
                 varying, base_text = index_expr, "0"
             offsets, width = self.vector(self.values[varying], "i64", lanes), "i64"
         base = self._address(code, buffer, base_text)
-        return code.ins(f"{result} {base}, <{lanes} x {width}> {offsets}")
+        return Places(element, align, lanes, base, None, offsets, width)
 
     # ---- stores
 
@@ -461,7 +446,7 @@ class MemoryEmitter(ValueEmitter):
             pointer = self._address(code, buffer, index.text)
             addresses = ins.splat(code, pointer, "ptr", lanes)
         else:
-            addresses = self._addresses(code, buffer, statement.index, index, lanes)
+            addresses = self._places(code, buffer, statement.index, index, lanes).addresses(code)
         types = [kind, f"<{lanes} x ptr>", "i32", f"<{lanes} x i1>"]
         name = f"llvm.masked.scatter.{ins.suffix(kind)}.v{lanes}p0"
         align = str(ITEMSIZE[buffer.dtype])

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from jato.compiler.llvm import instructions as ins
-from jato.compiler.llvm.loops import LoopEmitter, extent_of
+from jato.compiler.llvm.loops import LoopEmitter
 from jato.compiler.llvm.values import Val
+from jato.compiler.loops.walk import extent_of
 from jato.loopir.grammar import Expr, Reduce
 from jato.loopir.scalar_ops import SCALAR_OPS
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jato.compiler.loops.walk import extent_of
 from jato.loopir.grammar import (
     Combine,
     Expr,
@@ -159,7 +160,10 @@ class _Rewriter:
             mask = None if s.mask is None else self.expr(s.mask)
             return Store(s.buffer, self.bound(s.index), self.bound(s.value), mask)
         if isinstance(s, For):
-            start, stop = self.bound(s.start), self.bound(s.stop)
+            if s.lanes > 1 and extent_of(s.start, s.stop) == s.lanes:
+                start, stop = self.leaf(s.start), self.leaf(s.stop)  # one vector, without a tail
+            else:
+                start, stop = self.bound(s.start), self.bound(s.stop)
             return For(self.expr(s.var), start, stop, self.body(s.body), s.lanes)
         if isinstance(s, Reduce):
             start, stop = self.bound(s.start), self.bound(s.stop)

@@ -24,8 +24,12 @@ from jato.compiler.fusion import cost
 from jato.core.graph import Atom, Literal, Node, Var
 from jato.loopir.builder import Builder
 from jato.loopir.grammar import Buffer, Expr
+from jato.loopir.index_math import Linear
 
 Index = tuple[Expr, ...]
+
+# Types whose numbers are numbers of i32.
+NARROW = frozenset({"i32", "i16", "u16", "i8", "u8", "bool"})
 
 
 class UnplacedReduction(Exception):
@@ -200,7 +204,31 @@ class Lowering:
             if n != 1:
                 total = b.add(total, b.mul(i, b.index(stride)))
             stride *= n
-        return total
+        return self.narrow(total, stride)
+
+    def narrow(self, position: Expr, size: int) -> Expr:
+        """The position in an array of `size` elements, with data multiplied and added as i32.
+
+        convert(x) * 512 + convert(y) + i   ->   convert(x * 512 + y) + i
+
+        A vector holds twice as many of these, and processors multiply i64 slowly.  What overflows on
+        the way does no harm: modulo 2**32 the sum is right, and what is read lies in the array."""
+        b = self.b
+        form = b.linear(position)
+        data = {
+            m: c for m, c in form.terms.items()
+            if len(m) == 1 and m[0].op == "convert" and m[0].args[0].dtype in NARROW
+        }  # fmt: skip
+        if not data or size > 1 << 31:
+            return position
+        rest = Linear({m: c for m, c in form.terms.items() if m not in data}, form.const)
+        low, high = b.range_of_linear(rest)
+        if low <= size - (1 << 31) or high >= 1 << 31:
+            return position
+        total = b.const(0, "i32")
+        for (atom,), c in data.items():
+            total = b.add(total, b.mul(b.convert(atom.args[0], "i32"), b.stride(c)))
+        return b.add(b.widened(total), b._from_linear(rest))
 
     def unravel(self, position: Expr, shape: tuple[int, ...]) -> Index:
         """The index at a row-major position, which must be within the shape."""
@@ -219,5 +247,3 @@ class Lowering:
             first = step * n == stride  # nothing is left over for axes before it
             index.append(i if first else b.rem(i, b.index(n)))
         return tuple(index)
-
-

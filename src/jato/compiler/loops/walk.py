@@ -1,4 +1,4 @@
-"""Walking over kernels: all expressions that statements need, each once."""
+"""Walking over kernels: all expressions that statements need, each once; lengths of loops."""
 
 from __future__ import annotations
 
@@ -71,3 +71,10 @@ def mentions(roots: Sequence[Expr], *variables: Expr) -> bool:
 
 def loads(kernel: Kernel | Sequence[Any]) -> Iterator[Expr]:
     return (e for e in expressions(kernel) if e.op == "load")
+
+
+def extent_of(start: Expr, stop: Expr) -> int | None:
+    """stop - start when both are constants."""
+    if start.op == stop.op == "const":
+        return max(0, int(stop.attr) - int(start.attr))
+    return None
