@@ -18,7 +18,14 @@ from jato.core.array import ArrayImpl, from_host, from_number, require_integer
 from jato.core.trace import Tracer
 from jato.jit.eager import public
 from jato.numpy.manipulation import broadcast_to, stack
-from jato.numpy.promote import as_array, dtype_of, is_weak, join_types, normalize_shape
+from jato.numpy.promote import (
+    as_array,
+    as_operand,
+    dtype_of,
+    is_weak,
+    join_types,
+    normalize_shape,
+)
 from jato.numpy.reductions import as_type
 from jato.ops import elementwise, structural
 from jato.ops.convert import convert_element_type
@@ -249,7 +256,7 @@ def copy(a: Any, order: str | None = None) -> Any:
     Array([1, 2], dtype=int32)
     """
     _require_row_major("copy", order)
-    return array(as_array("copy", a), copy=True)
+    return array(as_operand("copy", a), copy=True)
 
 
 @public(static=("dtype",))

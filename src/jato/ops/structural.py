@@ -135,8 +135,10 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
 
 def _scalar_of(value: Any, dtype: Any, weak_type: bool) -> Any:
     if not (_is_array(value) or dtype is dtypes.key):
-        with np.errstate(all="ignore"):
-            value = np.asarray(value).astype(dtype)[()]
+        whole = dtypes.is_integer(dtype) and type(value) is float
+        if not whole or -(2.0**31) < value < 2.0**31:  # beyond: as CONVERT does it
+            with np.errstate(all="ignore"):
+                value = np.asarray(value).astype(dtype)[()]
     aval = type_of(value)
     if aval.dtype == dtype and aval.weak_type == weak_type:
         return value
