@@ -8,9 +8,11 @@
 
 #include "convolution.h"
 #include "errors.h"
+#include "fft.h"
 #include "lapack.h"
 #include "matmul.h"
 #include "selection.h"
+#include "spectra.h"
 #include "threadpool.h"
 
 namespace jato {
@@ -93,6 +95,19 @@ const LibraryRoutine kRoutines[] = {
     {"lu", 4, 4, run_lu, nullptr, check_lu},
     {"lu_solve", 5, 5, run_lu_solve, nullptr, check_lu_solve},
     {"triangular_solve", 3, 9, run_triangular_solve, nullptr, check_triangular_solve},
+    {"qr", 3, 5, run_qr, nullptr, check_matrices},
+    {"qr_r", 2, 5, run_qr_r, nullptr, check_matrices},
+    {"geqrf", 3, 4, run_geqrf, nullptr, check_matrices},
+    {"householder", 3, 5, run_householder, nullptr, check_matrices},
+    {"svd", 4, 5, run_svd, nullptr, check_matrices},
+    {"singular_values", 2, 4, run_singular_values, nullptr, check_matrices},
+    {"eigh", 3, 3, run_eigh, nullptr, check_square},
+    {"eigvalsh", 2, 3, run_eigvalsh, nullptr, check_square},
+    {"eigenvalues", 2, 3, run_eigenvalues, nullptr, check_square},
+    {"eig_left", 3, 3, run_eig_left, nullptr, check_square},
+    {"eig_right", 3, 3, run_eig_right, nullptr, check_square},
+    {"eig", 4, 3, run_eig, nullptr, check_square},
+    {"fft", 2, kFftParams, run_fft, nullptr, check_fft},
     {"conv", 3, kConvParams, run_conv, nullptr, check_conv},
     {"conv_kernel", 3, kConvParams, run_conv_kernel, nullptr, check_conv},
 };
@@ -108,6 +123,9 @@ Symbol symbols[] = {
     {"cgemv"}, {"zgemv"}, {"openblas_set_num_threads_local"},
     {"strsm"}, {"dtrsm"}, {"ctrsm"}, {"ztrsm"}, {"strsv"}, {"dtrsv"}, {"ctrsv"}, {"ztrsv"},
     {"spotrf"}, {"dpotrf"}, {"cpotrf"}, {"zpotrf"}, {"sgetrf"}, {"dgetrf"}, {"cgetrf"}, {"zgetrf"},
+    {"sgeqrf"}, {"dgeqrf"}, {"cgeqrf"}, {"zgeqrf"}, {"sorgqr"}, {"dorgqr"}, {"cungqr"}, {"zungqr"},
+    {"sgesdd"}, {"dgesdd"}, {"cgesdd"}, {"zgesdd"}, {"ssyevd"}, {"dsyevd"}, {"cheevd"}, {"zheevd"},
+    {"sgeev"}, {"dgeev"}, {"cgeev"}, {"zgeev"},
 };
 
 Symbol& find_symbol(std::string_view name) {

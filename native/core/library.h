@@ -6,11 +6,13 @@
 //   gemv   buffers: A, x, y                   params: GemvParams in order of declaration
 //   conv, conv_kernel                         see convolution.h
 //
-//   cholesky, lu, lu_solve, triangular_solve: lapack.h      top_k: selection.h
+//   cholesky, lu, lu_solve, triangular_solve: lapack.h      qr, svd, eigh, eig and their kin: spectra.h
+//   fft: fft.h      top_k: selection.h
 //
 // Another family is one more file that defines its routines and one line in the table of library.cpp.
 // BLAS arrives as function pointers with the Fortran interface (32-bit integers, everything by pointer),
-// set from outside by name: sgemm dgemm cgemm zgemm, sgemv dgemv cgemv zgemv, likewise trsm, trsv, potrf and getrf, and
+// set from outside by name: sgemm dgemm cgemm zgemm, sgemv dgemv cgemv zgemv, likewise trsm, trsv and what lapack.cpp and
+// spectra.cpp name, and
 // openblas_set_num_threads_local if there is one: with it, BLAS is kept to one thread while work is split
 // over the thread pool here. Without a BLAS a plain loop computes the same, slowly.
 #pragma once

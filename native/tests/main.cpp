@@ -8,6 +8,7 @@ void test_convolution(Runner& runner);
 void test_deadline(Runner& runner);
 void test_event(Runner& runner);
 void test_executable(Runner& runner);
+void test_fft(Runner& runner);
 void test_library(Runner& runner);
 void test_machine(Runner& runner);
 void test_pool(Runner& runner);
@@ -29,7 +30,7 @@ int main(int argc, char** argv) {
       {"test_queue", test_queue},           {"test_profile", test_profile},
       {"test_library", test_library},       {"test_executable", test_executable},
       {"test_deadline", test_deadline},     {"test_convolution", test_convolution},
-      {"test_tile_copy", test_tile_copy},
+      {"test_tile_copy", test_tile_copy},   {"test_fft", test_fft},
   };
   int failures = 0;
   bool found = false;

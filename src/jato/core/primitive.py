@@ -136,7 +136,7 @@ class Primitive:
 
     def prune(self, node: Any, used: Sequence[bool]) -> Any:
         """The node that computes at least the outputs marked `used` (at least one is not);
-        higher-order primitives shrink the graphs they hold."""
+        higher-order primitives shrink the graphs they hold, factorizations compute less."""
         return node
 
     def axis_names(self, params: dict[str, Any]) -> tuple[Any, ...]:

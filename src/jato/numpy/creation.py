@@ -53,11 +53,15 @@ def _plain(x: Any) -> Any:
     return np.asarray(convert_itself()) if convert_itself is not None else x
 
 
-def _python_leaves(x: Any) -> bool:
-    """Is `x` a nest of sequences of Python numbers?  Then the default dtypes are wanted."""
-    if isinstance(x, (list, tuple)):
-        return builtins.all(map(_python_leaves, x))
-    return type(x) in _NUMBERS
+def _number_types(x: Any, found: set[type]) -> bool:
+    """Is `x` a nest of lists and tuples of Python numbers?  Their types are added to `found`."""
+    for item in x:
+        kind = type(item)
+        if kind in _NUMBERS:
+            found.add(kind)
+        elif kind not in (list, tuple) or not _number_types(item, found):
+            return False
+    return True
 
 
 def _check_has_no_none(x: Any) -> None:
@@ -82,28 +86,27 @@ def _dtype_of_leaves(x: Any) -> Any:
             leaves.append(as_array("array", item))
 
     visit(x)
-    by_type = {(str(dtype_of(leaf)), is_weak(leaf)): leaf for leaf in leaves}
+    by_type = {(dtype_of(leaf), is_weak(leaf)): leaf for leaf in leaves}
     return join_types(*by_type.values())[0] if leaves else canonicalize(np.float64)
 
 
 def _from_sequence(x: Any, dtype: Any) -> Any:
-    _check_has_no_none(x)
+    types: set[type] = set()
+    numbers = _number_types(x, types)
+    if not numbers:
+        _check_has_no_none(x)
     if dtype is None:
-        dtype = _dtype_of_leaves(x)
-    if _holds_tracer(x):
+        dtype = _dtype_of_leaves([kind(0) for kind in types] if numbers else x)
+    if not numbers and _holds_tracer(x):
         items = [_from_sequence(i, dtype) if isinstance(i, (list, tuple)) else i for i in x]
         return stack(items, dtype=dtype)
     try:
-        host = np.asarray(_plain(x))
+        host = np.asarray(x if numbers else _plain(x))
     except ValueError as error:
         raise ValueError(f"array: argument 'object' is not rectangular: {error}") from None
-    if host.dtype.kind in "iu" and is_integer(dtype):
+    if numbers and host.size and host.dtype.kind in "iu" and is_integer(dtype):
         info = np.iinfo(dtype)
-        if (
-            host.size
-            and _python_leaves(x)
-            and not (info.min <= host.min() and host.max() <= info.max)
-        ):
+        if not (info.min <= host.min() and host.max() <= info.max):
             raise OverflowError(f"array: Python integers out of bounds for {dtype}")
     if host.dtype.kind == "f" and is_integer(dtype) and _python_leaves(x):
         if not np.isfinite(host).all():

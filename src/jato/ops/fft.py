@@ -2,7 +2,8 @@
 
 Data: `lengths` of the axes transformed, in order; they are the last len(lengths) axes of the
 real array (rfft: of the operand, irfft: of the result), whose half spectrum has n // 2 + 1
-elements.  The inverse kinds divide by the number of points.  Computed by SciPy's pocketfft.
+elements.  The inverse kinds divide by the number of points.  Computed by native/core/fft.cpp, over more
+than four axes by SciPy.
 
 All kinds are linear.  fft and ifft are symmetric matrices, their own transposes; those of the
 real kinds pass through the full spectrum (`FFT.transpose`).
@@ -33,6 +34,10 @@ scipy_fft: Any = LazyModule("scipy.fft")
 
 # Below this many points threads cost more than they give.
 _PARALLEL_POINTS = 1 << 16
+
+
+# What native/core/fft.h takes; SciPy does the rest.
+_NATIVE_RANK = 4
 
 
 class FftType(enum.Enum):
@@ -104,6 +109,17 @@ class FFT(Opaque):
 
     def batch(self, axis: AxisData, operands: Any, dims: Any, **params: Any) -> Any:
         return self.bind(move_axis(operands[0], dims[0], 0), **params), 0
+
+    def library_call(self, node: Any) -> tuple[str, tuple[int, ...]] | None:
+        x, kind, lengths = node.inputs[0].aval, node.params["kind"], node.params["lengths"]
+        if len(lengths) > _NATIVE_RANK:
+            return None
+        batch = math.prod(x.shape[: x.ndim - len(lengths)])
+        padding = (1,) * (_NATIVE_RANK - len(lengths))
+        return "fft", (x.dtype_code, _KINDS.index(kind), batch, len(lengths), *lengths, *padding)
+
+    def library_cost(self, node: Any) -> float:
+        return 200.0 + 0.05 * node.outputs[0].aval.size * math.log2(2 * math.prod(node.params["lengths"]))
 
     def host(self, x: np.ndarray, *, kind: str, lengths: tuple[int, ...]) -> list[np.ndarray]:
         axes = tuple(range(x.ndim - len(lengths), x.ndim))

@@ -165,16 +165,12 @@ def eig(a: np.ndarray, left: bool, right: bool) -> list[np.ndarray]:
     n = a.shape[-1]
     dtype = _complex(a.dtype)
     types = [((n,), dtype)] + [((n, n), dtype)] * (left + right)
-    if not left:
-
-        def run(x: np.ndarray) -> Sequence[np.ndarray]:
-            return tuple(np.linalg.eig(x)) if right else [np.linalg.eigvals(x)]
-
-        return _forgiving(run, a, types)
     outs = [np.empty((*a.shape[:-2], *shape), t) for shape, t in types]
     for i in _indices(a):
         try:
-            found = scipy_linalg.eig(a[i], left=True, right=right)
+            # SciPy's, which the native routine calls: NumPy's may give a vector the other sign
+            found = scipy_linalg.eig(a[i], left=left, right=right)
+            found = found if left or right else (found,)
         except (np.linalg.LinAlgError, ValueError):  # no convergence; NaN or infinity
             found = [np.nan] * len(outs)
         for out, value in zip(outs, found, strict=True):

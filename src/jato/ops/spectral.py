@@ -22,6 +22,7 @@ import numpy as np
 
 from jato.base import dtypes
 from jato.base.errors import fail
+from jato.core.graph import Node
 from jato.core.types import Zero, array_type, tangent_type, type_of
 from jato.ops import lapack
 from jato.ops.convert import convert_element_type
@@ -29,7 +30,14 @@ from jato.ops.elementwise import add, conj, div, eq, imag, mul, real, select, su
 from jato.ops.elementwise import complex as complex_of
 from jato.ops.families import is_zero_tangent, transposed
 from jato.ops.indexing import take_along
-from jato.ops.linalg import LU_FACTOR, LU_SOLVE, TRIANGULAR_SOLVE, MatrixPrimitive, SingleResult
+from jato.ops.linalg import (
+    LU_FACTOR,
+    LU_SOLVE,
+    TRIANGULAR_SOLVE,
+    MatrixPrimitive,
+    SingleResult,
+    batch_size,
+)
 from jato.ops.matrices import (
     adjoint,
     column_scaled,
@@ -89,21 +97,45 @@ def _differences(values: Any) -> Any:
     return sub(by_column, by_row)
 
 
-class QR(MatrixPrimitive):
-    """[Q, R] of [..., m, n]; `full_matrices`: Q is m x m, else m x min(m, n)."""
+# Largest number of elements of a matrix that goes to the native routines: LAPACK's workspaces, a few
+# times that, are counted in 32 bits.  Larger ones go through NumPy's, which has 64.
+_NATIVE_ELEMENTS = 1 << 28
 
-    def result_type(self, a: Any, *, full_matrices: bool) -> Any:
+
+def _native(*shapes: Sequence[int]) -> bool:
+    return all(m * n <= _NATIVE_ELEMENTS for m, n in shapes)
+
+
+class QR(MatrixPrimitive):
+    """[Q, R] of [..., m, n], or [R] without `compute_q`; `full_matrices`: Q is m x m, else
+    m x min(m, n)."""
+
+    step_cost = 0.15
+
+    def result_type(self, a: Any, *, full_matrices: bool, compute_q: bool) -> Any:
         self.check_matrices("a", a)
         *lead, m, n = a.shape
         k = m if full_matrices else min(m, n)
-        return [array_type((*lead, m, k), a.dtype), array_type((*lead, k, n), a.dtype)]
+        types = [array_type((*lead, m, k), a.dtype), array_type((*lead, k, n), a.dtype)]
+        return types if compute_q else types[1:]
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, full_matrices: bool) -> Any:
-        outs = self.bind(*primals, full_matrices=full_matrices)
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, full_matrices: bool,
+        compute_q: bool,
+    ) -> Any:  # fmt: skip
         (change,) = tangents
         if is_zero_tangent(change):
+            outs = self.bind(*primals, full_matrices=full_matrices, compute_q=compute_q)
             return outs, zero_tangents(outs)
-        return outs, self.tangents(primals[0], *outs, change)
+        outs = self.bind(*primals, full_matrices=full_matrices, compute_q=True)
+        moved = self.tangents(primals[0], *outs, change)
+        return (outs, moved) if compute_q else (outs[1:], moved[1:])
+
+    def prune(self, node: Any, used: Sequence[bool]) -> Any:
+        if len(used) == 1 or used[0]:
+            return node
+        params = node.params | {"compute_q": False}
+        return Node(node.primitive, node.inputs, node.outputs[1:], params, node.frame)
 
     def tangents(self, a: Any, q: Any, r: Any, change: Any) -> list[Any]:
         """[dQ, dR] of A = Q R."""
@@ -161,8 +193,16 @@ class QR(MatrixPrimitive):
         grow = sub(inner, turn)
         return sub(scaled, matmul(q, grow)), matmul(grow, r)
 
-    def host(self, a: np.ndarray, *, full_matrices: bool) -> list[np.ndarray]:
-        return lapack.qr(a, full_matrices)
+    def library_call(self, node: Any) -> tuple[str, tuple[int, ...]] | None:
+        a, full = node.inputs[0].aval, node.params["full_matrices"]
+        m, n = a.shape[-2:]
+        if not _native((m, n), (m, m if full else 1)):
+            return None
+        name = "qr" if node.params["compute_q"] else "qr_r"
+        return name, (a.dtype_code, batch_size(a), m, n, int(full))
+
+    def host(self, a: np.ndarray, *, full_matrices: bool, compute_q: bool) -> list[np.ndarray]:
+        return lapack.qr(a, full_matrices)[0 if compute_q else 1 :]
 
 
 class PivotedQR(MatrixPrimitive):
@@ -170,7 +210,8 @@ class PivotedQR(MatrixPrimitive):
 
     def result_type(self, a: Any, *, full_matrices: bool) -> Any:
         order = array_type((*a.shape[:-2], a.shape[-1]), np.int32)
-        return [*QR_FACTOR.result_type(a, full_matrices=full_matrices), order]
+        factors = QR_FACTOR.result_type(a, full_matrices=full_matrices, compute_q=True)
+        return [*factors, order]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         outs = self.bind(*primals, **params)
@@ -195,6 +236,8 @@ def _columns_taken(x: Any, order: Any) -> Any:
 
 class SVD(MatrixPrimitive):
     """[s] or, with `compute_uv`, [s, U, V^H], singular values falling."""
+
+    step_cost = 0.5
 
     def result_type(self, a: Any, *, full_matrices: bool, compute_uv: bool) -> Any:
         self.check_matrices("a", a)
@@ -258,6 +301,21 @@ class SVD(MatrixPrimitive):
             change_v = add(change_v, column_scaled(outside, inverse))
         return change_u, change_v
 
+    def prune(self, node: Any, used: Sequence[bool]) -> Any:
+        if any(used[1:]):
+            return node
+        params = node.params | {"compute_uv": False}
+        return Node(node.primitive, node.inputs, node.outputs[:1], params, node.frame)
+
+    def library_call(self, node: Any) -> tuple[str, tuple[int, ...]] | None:
+        a, full = node.inputs[0].aval, node.params["full_matrices"]
+        m, n = a.shape[-2:]
+        if not _native((m, n), *([(m, m), (n, n)] if full else [])):
+            return None
+        if node.params["compute_uv"]:
+            return "svd", (a.dtype_code, batch_size(a), m, n, int(full))
+        return "singular_values", (a.dtype_code, batch_size(a), m, n)
+
     def host(self, a: np.ndarray, *, full_matrices: bool, compute_uv: bool) -> list[np.ndarray]:
         return lapack.svd(a, full_matrices) if compute_uv else lapack.singular_values(a)
 
@@ -271,23 +329,45 @@ def _sums(values: Any) -> Any:
 
 
 class Eigh(MatrixPrimitive):
-    """[vectors, values] of Hermitian matrices, values rising; reads the lower triangle."""
+    """[vectors, values] of Hermitian matrices, or [values] without `compute_vectors`; values rise.
 
-    def result_type(self, a: Any) -> Any:
+    Reads the lower triangle."""
+
+    step_cost = 0.3
+
+    def result_type(self, a: Any, *, compute_vectors: bool) -> Any:
         self.check_matrices("a", a, square=True)
-        return [array_type(a.shape, a.dtype), _real_type(a, a.shape[:-1])]
+        values = _real_type(a, a.shape[:-1])
+        return [array_type(a.shape, a.dtype), values] if compute_vectors else [values]
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        vectors, values = self.bind(*primals)
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, compute_vectors: bool
+    ) -> Any:
         if is_zero_tangent(tangents[0]):
-            return [vectors, values], zero_tangents([vectors, values])
+            outs = self.bind(*primals, compute_vectors=compute_vectors)
+            return outs, zero_tangents(outs)
+        vectors, values = self.bind(*primals, compute_vectors=True)
         inner = matmul(adjoint(vectors), hermitian_from_lower(tangents[0]), vectors)
+        if not compute_vectors:
+            return [values], [_real_part(diagonal(inner))]
         gaps = _as(_inverse_or_zero(_differences(values)), type_of(vectors).dtype)
         change = matmul(vectors, mul(gaps, inner))
         return [vectors, values], [change, _real_part(diagonal(inner))]
 
-    def host(self, a: np.ndarray) -> list[np.ndarray]:
-        return lapack.eigh(a)
+    def prune(self, node: Any, used: Sequence[bool]) -> Any:
+        if len(used) == 1 or used[0]:
+            return node
+        params = {"compute_vectors": False}
+        return Node(node.primitive, node.inputs, node.outputs[1:], params, node.frame)
+
+    def library_call(self, node: Any) -> tuple[str, tuple[int, ...]] | None:
+        a = node.inputs[0].aval
+        name = "eigh" if node.params["compute_vectors"] else "eigvalsh"
+        params = (a.dtype_code, batch_size(a), a.shape[-1])
+        return (name, params) if _native(a.shape[-2:]) else None
+
+    def host(self, a: np.ndarray, *, compute_vectors: bool) -> list[np.ndarray]:
+        return lapack.eigh(a)[0 if compute_vectors else 1 :]
 
 
 class Eig(MatrixPrimitive):
@@ -296,6 +376,8 @@ class Eig(MatrixPrimitive):
     vector_derivatives: whether vectors have one.  It is that of LAPACK's choice among their
     multiples (length 1, the largest component real), which is smooth where eigenvalues differ and
     one component is the largest."""
+
+    step_cost = 2.0
 
     def result_type(
         self, a: Any, *, left: bool, right: bool, vector_derivatives: bool
@@ -354,6 +436,25 @@ class Eig(MatrixPrimitive):
         )
         return sub(free, column_scaled(vectors, complex_of(growth, turn)))
 
+    def prune(self, node: Any, used: Sequence[bool]) -> Any:
+        left, right = node.params["left"], node.params["right"]
+        keeps_left = left and used[1]
+        keeps_right = right and used[-1]
+        if (keeps_left, keeps_right) == (left, right):
+            return node
+        kept = [True] + [keeps_left] * left + [keeps_right] * right
+        outputs = [v for v, k in zip(node.outputs, kept, strict=True) if k]
+        params = node.params | {"left": keeps_left, "right": keeps_right}
+        return Node(node.primitive, node.inputs, outputs, params, node.frame)
+
+    def library_call(self, node: Any) -> tuple[str, tuple[int, ...]] | None:
+        a = node.inputs[0].aval
+        if not _native(a.shape[-2:]):
+            return None
+        names = ("eigenvalues", "eig_right"), ("eig_left", "eig")
+        name = names[node.params["left"]][node.params["right"]]
+        return name, (a.dtype_code, batch_size(a), a.shape[-1])
+
     def host(
         self, a: np.ndarray, *, left: bool, right: bool, vector_derivatives: bool
     ) -> list[np.ndarray]:
@@ -409,6 +510,11 @@ class Geqrf(_NotDifferentiable):
         factors = (*a.shape[:-2], min(a.shape[-2:]))
         return [array_type(a.shape, a.dtype), array_type(factors, a.dtype)]
 
+    def library_call(self, node: Any) -> tuple[str, tuple[int, ...]] | None:
+        a = node.inputs[0].aval
+        params = (a.dtype_code, batch_size(a), *a.shape[-2:])
+        return ("geqrf", params) if _native(a.shape[-2:]) else None
+
     def host(self, a: np.ndarray) -> list[np.ndarray]:
         return lapack.geqrf(a)
 
@@ -425,6 +531,11 @@ class HouseholderProduct(SingleResult, _NotDifferentiable):
                 f"columns, of its dtype, got {a} and {taus}."
             )
         return array_type(a.shape, a.dtype)
+
+    def library_call(self, node: Any) -> tuple[str, tuple[int, ...]] | None:
+        a, taus = node.inputs[0].aval, node.inputs[1].aval
+        params = (a.dtype_code, batch_size(a), *a.shape[-2:], taus.shape[-1])
+        return ("householder", params) if _native(a.shape[-2:]) else None
 
     def host(self, a: np.ndarray, taus: np.ndarray) -> list[np.ndarray]:
         return [lapack.householder_product(a, taus)]
@@ -561,7 +672,7 @@ def qr(
     _require("qr", "use_magma", use_magma, (False,))
     if pivoting:
         return tuple(PIVOTED_QR.bind(x, full_matrices=bool(full_matrices)))
-    return tuple(QR_FACTOR.bind(x, full_matrices=bool(full_matrices)))
+    return tuple(QR_FACTOR.bind(x, full_matrices=bool(full_matrices), compute_q=True))
 
 
 def svd(
@@ -622,12 +733,12 @@ def eigh(
     [1.0, 2.0]
     """
     _require("eigh", "implementation", implementation, (EighImplementation.QR,))
-    EIGH.type_rule(type_of(x))
+    EIGH.type_rule(type_of(x), compute_vectors=True)
     if symmetrize_input:
         x = hermitian_part(x)
     elif not lower:
         x = adjoint(x)
-    vectors, values = EIGH.bind(x)
+    vectors, values = EIGH.bind(x, compute_vectors=True)
     n = type_of(values).shape[-1]
     first, end = _subset("eigh", subset_by_index, n)
     if (first, end) != (0, n):

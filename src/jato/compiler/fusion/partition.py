@@ -67,6 +67,8 @@ class Group:
     # the ways by which a node's value moves to the results that are computed from it: it is
     # computed once for each of them
     ways: dict[Node, frozenset[Way]] = field(default_factory=dict)
+    # nodes that are computed again for many elements, because they are cheap
+    replicated: set[Node] = field(default_factory=set)
 
     @property
     def rows(self) -> Shape:
@@ -215,6 +217,7 @@ class Partition:
     def leave(self, group: Group, node: Node) -> None:
         group.nodes.remove(node)
         del group.levels[node], group.ways[node]
+        group.replicated.discard(node)
         group.cost -= cost.element_cost(node)
         self.homes[node].remove(group)
         if not self.homes[node]:
@@ -329,8 +332,12 @@ class Partition:
     def join_plain(self, group: Group, node: Node, users: list[Node]) -> Reason:
         if cost.is_structural(node):
             return Reason.INDEX_ARITHMETIC
-        if cost.element_cost(node) > cost.CHEAP and self.is_replicated(group, node, users):
-            return Reason.REPLICATED
+        if self.is_replicated(group, node, users):
+            price = cost.element_cost(node)
+            spent = sum(map(cost.element_cost, group.replicated))
+            if price > cost.CHEAP or price + spent > cost.MOST_REPEATED:
+                return Reason.REPLICATED
+            group.replicated.add(node)
         if any(cost.is_big_reduction(u) for u in users):
             return Reason.PRODUCER_OF_REDUCTION
         return Reason.SAME_DOMAIN
@@ -340,6 +347,8 @@ class Partition:
         stack, seen = list(users), set(users)
         while stack:
             user = stack.pop()
+            if user in group.replicated:
+                return True
             if not cost.is_structural(user):
                 continue
             out = user.outputs[0]
@@ -647,6 +656,7 @@ class Partition:
         first.repeated += second.repeated
         first.levels.update(second.levels)
         first.ways.update(second.ways)
+        first.replicated |= second.replicated
         if self.latest:
             self.raise_latest(first, max(self.latest[first], self.latest[second]))
         first.nodes.sort(key=self.position.__getitem__)

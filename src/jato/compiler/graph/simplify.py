@@ -71,7 +71,10 @@ def live_nodes(nodes: list[Node], outputs: list[Atom]) -> list[Node]:
     needed = {a for a in outputs if type(a) is Var}
     kept: list[Node] = []
     for node in reversed(nodes):
-        if node_has_effect(node) or any(v in needed for v in node.outputs):
+        used = [v in needed for v in node.outputs]
+        if node_has_effect(node) or any(used):
+            if not all(used) and not node.primitive.subgraphs(node.params):
+                node = node.primitive.prune(node, used)  # eigenvalues without eigenvectors
             kept.append(node)
             needed.update(a for a in node.inputs if type(a) is Var)
     kept.reverse()

@@ -20,9 +20,18 @@ cython_lapack: Any = LazyModule("scipy.linalg.cython_lapack")
 
 _ROUTINES = ("sgemm", "dgemm", "cgemm", "zgemm", "sgemv", "dgemv", "cgemv", "zgemv")
 _BLAS_OF_LAPACK = tuple(t + name for name in ("trsm", "trsv") for t in "sdcz")
-_LAPACK = tuple(t + name for name in ("potrf", "getrf") for t in "sdcz")
+_LAPACK = (
+    *(t + name for name in ("potrf", "getrf", "geqrf", "gesdd", "geev") for t in "sdcz"),
+    *(t + name for name in ("orgqr", "syevd") for t in "sd"),
+    *(t + name for name in ("ungqr", "heevd") for t in "cz"),
+)
 # routines of the native library that call LAPACK
-LAPACK_USERS = frozenset(("cholesky", "lu", "lu_solve", "triangular_solve"))
+LAPACK_USERS = frozenset(
+    (
+        "cholesky", "lu", "lu_solve", "triangular_solve", "qr", "qr_r", "geqrf", "householder", "svd",
+        "singular_values", "eigh", "eigvalsh", "eigenvalues", "eig_left", "eig_right", "eig",
+    )
+)  # fmt: skip
 _LOCAL_THREADS = ("scipy_openblas_set_num_threads_local", "openblas_set_num_threads_local")
 
 
