@@ -108,7 +108,7 @@ def _from_sequence(x: Any, dtype: Any) -> Any:
         info = np.iinfo(dtype)
         if not (info.min <= host.min() and host.max() <= info.max):
             raise OverflowError(f"array: Python integers out of bounds for {dtype}")
-    if host.dtype.kind == "f" and is_integer(dtype) and _python_leaves(x):
+    if host.dtype.kind == "f" and is_integer(dtype) and numbers:
         if not np.isfinite(host).all():
             raise ValueError(f"array: NaN and infinity have no value of dtype {dtype}")
     return from_host(host, dtype)
