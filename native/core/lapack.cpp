@@ -16,17 +16,6 @@
 namespace jato {
 namespace {
 
-// Matrices up to this size are quicker with the loops here than with a call of LAPACK.
-constexpr int64_t kSmall = 32;
-template <class T>
-T conjugate(T x) {
-  if constexpr (is_complex<T>) {
-    return std::conj(x);
-  } else {
-    return x;
-  }
-}
-
 // What LAPACK compares when it looks for a pivot.
 template <class T>
 auto magnitude(T x) {
@@ -34,16 +23,6 @@ auto magnitude(T x) {
     return std::abs(x.real()) + std::abs(x.imag());
   } else {
     return std::abs(x);
-  }
-}
-
-// Products without the checks for infinities that operator* of std::complex makes.
-template <class T>
-T product(T x, T y) {
-  if constexpr (is_complex<T>) {
-    return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
-  } else {
-    return x * y;
   }
 }
 
@@ -56,22 +35,28 @@ using Trsv = void (*)(const char* uplo, const char* trans, const char* diag, con
 
 // ---- cholesky
 
+// The lower factor in the lower triangle.  The work is done on the upper one, where the row of U = L^H that is ready is
+// taken from the rows below it: loops along rows, which are vector code, as sums of products in order are not.
 template <class T>
 bool factor_cholesky(T* a, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
-    T* const row = a + i * n;
-    for (int64_t j = 0; j <= i; ++j) {
-      const T* const other = a + j * n;
-      T sum = row[j];
-      for (int64_t k = 0; k < j; ++k) sum -= product(row[k], conjugate(other[k]));
-      if (j < i) {
-        row[j] = sum / std::real(other[j]);
-      } else {
-        const auto pivot = std::real(sum);
-        if (!(pivot > 0)) return false;
-        row[i] = std::sqrt(pivot);
-      }
+    for (int64_t j = 0; j < i; ++j) a[j * n + i] = conjugate(a[i * n + j]);
+  }
+  for (int64_t k = 0; k < n; ++k) {
+    T* const top = a + k * n;
+    const auto pivot = std::real(top[k]);
+    if (!(pivot > 0)) return false;
+    const auto root = std::sqrt(pivot);
+    top[k] = root;
+    for (int64_t j = k + 1; j < n; ++j) top[j] /= root;
+    for (int64_t i = k + 1; i < n; ++i) {
+      T* const row = a + i * n;
+      const T factor = conjugate(top[i]);
+      for (int64_t j = i; j < n; ++j) row[j] -= product(factor, top[j]);
     }
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < i; ++j) a[i * n + j] = conjugate(a[j * n + i]);
   }
   return true;
 }

@@ -16,6 +16,8 @@
 
 namespace jato {
 
+// Matrices up to this size are quicker with the loops here than with a call of LAPACK.
+inline constexpr int64_t kSmall = 32;
 // Multiply-adds worth a thread.
 inline constexpr double kGrainWork = 16 * 1024;
 // Below this work for one matrix the threads of LAPACK's own gain little, and lose much when others need the cores.
@@ -23,6 +25,25 @@ inline constexpr double kThreadedWork = 2e8;
 
 template <class T>
 constexpr bool is_complex = !std::is_floating_point_v<T>;
+
+template <class T>
+T conjugate(T x) {
+  if constexpr (is_complex<T>) {
+    return std::conj(x);
+  } else {
+    return x;
+  }
+}
+
+// Products without the checks for infinities that operator* of std::complex makes.
+template <class T>
+T product(T x, T y) {
+  if constexpr (is_complex<T>) {
+    return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
+  } else {
+    return x * y;
+  }
+}
 
 template <class T>
 constexpr char kLetter = std::is_same_v<T, float>                 ? 's'

@@ -1,6 +1,6 @@
 // Calls of LAPACK's orthogonal and iterative routines; start at the run_ functions.
 //
-// A matrix is transposed into scratch memory, worked on by one thread there, and its results are transposed out.
+// Small QR factorizations are loops.  Otherwise a matrix is transposed into scratch memory, worked on by one thread there, and its results are transposed out.
 // The copies cost n^2 of n^3.  LAPACK's own threads are left out below kThreadedWork (matrix_batches.h): for 128 x
 // 128 they made eigh 2 to 10 times slower and svd 1.4 times, because every short product inside waits for them.
 #include "spectra.h"
@@ -143,6 +143,96 @@ class Qr {
   Orgqr orgqr_;
 };
 
+// A reflector 1 - tau v v^H, v[0] = 1, that takes x (m numbers, `step` apart) to beta times the first unit vector; v
+// replaces x but for beta at its head.  Signs and phases are those of LAPACK's larfg.
+template <class T>
+T make_reflector(T* x, int64_t m, int64_t step) {
+  using R = Real<T>;
+  double largest = 0, squares = 0;
+  bool valid = true;  // no NaN, which max would lose
+  for (int64_t i = 1; i < m; ++i) {
+    const double re = std::real(x[i * step]), im = std::imag(x[i * step]);
+    largest = std::max({largest, std::abs(re), std::abs(im)});
+    squares += re * re + im * im;
+    valid &= re == re && im == im;
+  }
+  const double alpha_re = std::real(x[0]), alpha_im = std::imag(x[0]);
+  if (largest == 0 && alpha_im == 0 && valid) return T{};
+  double norm = std::sqrt(alpha_re * alpha_re + alpha_im * alpha_im + squares);
+  if (valid && !(norm > 1e-140 && norm < 1e140)) {  // squares of doubles may have been lost
+    const double scale = std::max({largest, std::abs(alpha_re), std::abs(alpha_im)});
+    squares = 0;
+    for (int64_t i = 0; i < m; ++i) {
+      const double re = std::real(x[i * step]) / scale, im = std::imag(x[i * step]) / scale;
+      squares += re * re + im * im;
+    }
+    norm = scale * std::sqrt(squares);
+  }
+  const double beta = std::signbit(alpha_re) ? norm : -norm;
+  std::complex<double> tau((beta - alpha_re) / beta, -alpha_im / beta);
+  const std::complex<double> head(alpha_re - beta, alpha_im);
+  T result, inverse;
+  const std::complex<double> wide_inverse = 1.0 / head;
+  // tiny columns: the reciprocal overflows, the quotient does not
+  const bool divided = !std::isfinite(static_cast<R>(std::abs(wide_inverse)));
+  if constexpr (is_complex<T>) {
+    result = T(static_cast<R>(tau.real()), static_cast<R>(tau.imag()));
+    inverse = T(static_cast<R>(wide_inverse.real()), static_cast<R>(wide_inverse.imag()));
+    for (int64_t i = 1; i < m; ++i) {
+      T& v = x[i * step];
+      v = divided ? T(std::complex<double>(v) / head) : product(v, inverse);
+    }
+  } else {
+    result = static_cast<T>(tau.real());
+    inverse = static_cast<T>(wide_inverse.real());
+    for (int64_t i = 1; i < m; ++i) {
+      T& v = x[i * step];
+      v = divided ? static_cast<T>(v / head.real()) : v * inverse;
+    }
+  }
+  x[0] = static_cast<R>(beta);
+  return result;
+}
+
+// Rows of x [m, columns], `row` apart, times 1 - tau v v^H from the left; v[0] = 1, the others `step` apart.
+template <class T>
+void reflect(T* x, int64_t m, int64_t columns, int64_t row, const T* v, int64_t step, T tau, T* sums) {
+  std::copy_n(x, columns, sums);
+  for (int64_t i = 1; i < m; ++i) {
+    const T factor = conjugate(v[i * step]);
+    for (int64_t j = 0; j < columns; ++j) sums[j] += product(factor, x[i * row + j]);
+  }
+  for (int64_t j = 0; j < columns; ++j) {
+    sums[j] = product(tau, sums[j]);
+    x[j] -= sums[j];
+  }
+  for (int64_t i = 1; i < m; ++i) {
+    const T factor = v[i * step];
+    for (int64_t j = 0; j < columns; ++j) x[i * row + j] -= product(factor, sums[j]);
+  }
+}
+
+// QR of a small matrix a [m, n], which is overwritten, along its rows; q [m, width] may be null.
+template <class T>
+void factor_small_qr(T* a, T* q, T* r, int64_t m, int64_t n, int64_t width, T* taus, T* sums) {
+  const int64_t k = std::min(m, n);
+  for (int64_t i = 0; i < k; ++i) {
+    T* const head = a + i * n + i;
+    taus[i] = make_reflector(head, m - i, n);
+    reflect(head + 1, m - i, n - i - 1, n, head, n, conjugate(taus[i]), sums);
+  }
+  for (int64_t i = 0; i < width; ++i) {
+    std::fill(r + i * n, r + i * n + std::min(i, n), T{});
+    for (int64_t j = i; j < n; ++j) r[i * n + j] = a[i * n + j];
+  }
+  if (q == nullptr) return;
+  std::fill(q, q + m * width, T{});
+  for (int64_t i = 0; i < width; ++i) q[i * width + i] = T(1);
+  for (int64_t i = k - 1; i >= 0; --i) {
+    reflect(q + i * width + i, m - i, width - i, width, a + i * n + i, n, taus[i], sums);
+  }
+}
+
 // q_out: null where Q is not wanted.
 void factor_qr(const void* from, void* q_out, void* r_out, const int64_t* params, Context& context) {
   with_type(params[0], [&](auto zero) {
@@ -155,8 +245,17 @@ void factor_qr(const void* from, void* q_out, void* r_out, const int64_t* params
       for (int64_t i = 0; i < batch && width > 0 && q_wanted; ++i) set_identity(q + i * m * m, m);
       return;
     }
-    const Qr<T> qr(m, n, q_wanted ? width : 0);
     const double work = product_of(m, n, k) + (q_wanted ? product_of(m, width, k) : 0);
+    if (std::max(m, n) <= kSmall) {
+      for_each_matrix(batch, work, false, context.cancel, [&](int64_t i) {
+        auto [a, taus, sums] = scratch_arrays<T, T, T>(m * n, k, std::max(n, width));
+        std::copy_n(static_cast<const T*>(from) + i * m * n, m * n, a);
+        factor_small_qr(a, q_wanted ? q + i * m * width : nullptr, static_cast<T*>(r_out) + i * width * n, m, n, width,
+                        taus, sums);
+      });
+      return;
+    }
+    const Qr<T> qr(m, n, q_wanted ? width : 0);
     for_each_matrix(batch, work, true, context.cancel, [&](int64_t i) {
       auto [columns, taus, space] = scratch_arrays<T, T, T>(m * std::max(n, width), k, qr.work());
       T* const r = static_cast<T*>(r_out) + i * width * n;

@@ -231,3 +231,30 @@ def test_derivatives_of_determinants_of_singular_matrices(n):
     np.testing.assert_allclose(found, wanted, atol=1e-15)
     second = np.asarray(jato.hessian(lambda x: J.linalg.det(x))(a))
     assert np.isfinite(second).all()
+
+
+@pytest.mark.parametrize("size", [1e-320, 1e-300, 1e-160, 1e160, 1e300])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_qr_of_tiny_and_huge_numbers(size, dtype):
+    plain = matrices((6, 4), dtype)
+    a = plain * size
+    q, r = map(np.asarray, J.linalg.qr(a))
+    eps = 1e-13 if size > 1e-310 else 1e-2  # subnormal numbers have few bits
+    np.testing.assert_allclose(adjoint(q) @ q, np.eye(4), atol=max(eps, 1e-13))
+    back = 1e300 if size < 1 else 1e-300
+    near_to = eps * np.abs(a * back).max()
+    np.testing.assert_allclose(q @ (r * back), a * back, atol=near_to)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(31, 32), (32, 32), (33, 32), (40, 5), (5, 40)])
+def test_qr_around_the_switch_to_lapack(shape, dtype):
+    a = matrices((2, *shape), dtype)
+    a[1, :, 2] = 0
+    a[1, :, 3] = a[1, :, 1]
+    q, r = map(np.asarray, J.linalg.qr(a))
+    near(q @ r, a, dtype)
+    k = min(shape)
+    near(adjoint(q) @ q, np.broadcast_to(np.eye(k, dtype=dtype), (2, k, k)), dtype)
+    near(q[0], np.linalg.qr(a[0])[0], dtype)
+    near(J.linalg.qr(np.zeros(shape, dtype))[1], np.zeros((k, shape[1]), dtype), dtype)

@@ -15,6 +15,7 @@ from jato.numpy.manipulation import broadcast_to, item_at, moveaxis, ravel, swap
 from jato.numpy.promote import as_array, dtype_of, normalize_axes, normalize_axis, normalize_shape
 from jato.numpy.reductions import as_type
 from jato.ops import elementwise, indexing, structural
+from jato.ops.cumulative import cumsum
 
 # ---- splitting
 
@@ -303,23 +304,15 @@ def _repeat_dynamic(a: Any, repeats: Any, axis: int | None, total_repeat_length:
     axis = normalize_axis("repeat", axis, len(a.shape))
     size = a.shape[axis]
     repeats = broadcast_to(structural.reshape(repeats, (math.prod(repeats.shape),)), (size,))
-    # position j of the result shows the row whose run of repeats covers j
-    ends = _running_sum(repeats)
-    place = structural.broadcasted_iota(np.int32, (total_repeat_length, size), 0)
-    ends = structural.broadcast_in_dim(ends, (total_repeat_length, size), (1,))
-    rows = structural.reduce_sum(as_type(elementwise.ge(place, ends), np.int32), (1,))
+    # position j of the result shows the row whose run of repeats covers j: the number of runs that
+    # end up to j
+    ends = cumsum(as_type(repeats, np.int32))
+    numbers = indexing.ScatterDimensionNumbers((), (0,), (0,))
+    places, one = structural.reshape(ends, (size, 1)), structural.full((size,), 1, np.int32)
+    empty = structural.full((total_repeat_length,), 0, np.int32)
+    rows = cumsum(indexing.scatter_add(empty, places, one, numbers, mode="drop"))
     # beyond the last run: the last row again
     return take_rows(a, elementwise.min(rows, np.int32(size - 1)), axis)
-
-
-def _running_sum(x: Any) -> Any:
-    size = x.shape[0]
-    x = as_type(x, np.int32)
-    row = structural.broadcasted_iota(np.int32, (size, size), 0)
-    column = structural.broadcasted_iota(np.int32, (size, size), 1)
-    kept = as_type(elementwise.le(column, row), np.int32)
-    spread = structural.broadcast_in_dim(x, (size, size), (1,))
-    return structural.reduce_sum(elementwise.mul(spread, kept), (1,))
 
 
 def repeat(

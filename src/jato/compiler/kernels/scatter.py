@@ -25,7 +25,7 @@ from typing import Any
 
 from jato.base import dtypes
 from jato.compiler.loops.lower import Index, Lowering
-from jato.compiler.loops.nest import LoopNest
+from jato.compiler.loops.nest import LoopNest, whole_vectors
 from jato.compiler.plan import PlanContext
 from jato.core.graph import Node, Var
 from jato.core.types import array_type
@@ -142,23 +142,13 @@ class _Scatter:
             if not self.wide:
                 self.apply(row, target, base)
             elif columns is None and self.length <= SHORT_ROW:
-                for first, lanes in self.short_row():
+                for first, lanes in whole_vectors(self.length, self.lanes):
                     with b.for_("i", first, first + lanes, lanes) as i, lowering.scope():
                         self.apply((*row, i), target, base)
             else:
                 first, last = columns or (0, self.length)
                 with b.for_("i", first, last, self.lanes) as i, lowering.scope():
                     self.apply((*row, i), target, base)
-
-    def short_row(self) -> Iterator[tuple[int, int]]:
-        """(first, lanes) of vectors that make up a row."""
-        first = 0
-        while first < self.length:
-            lanes = self.lanes
-            while lanes > self.length - first:
-                lanes //= 2
-            yield first, lanes
-            first += lanes
 
     @contextmanager
     def each(self, axes: Sequence[int]) -> Iterator[dict[int, Any]]:

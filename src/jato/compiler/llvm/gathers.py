@@ -22,13 +22,14 @@ from jato.compiler.llvm.instructions import Code
 
 @dataclass(frozen=True)
 class Places:
-    """base + an offset in elements for each lane: `step` times its number, or a vector."""
+    """base + an offset in elements for each lane: `step` (a number, or the name of an i64 scalar)
+    times the lane's number, or a vector."""
 
     element: str  # type of an element in memory
     align: int
     lanes: int
     base: str
-    step: int | None = None
+    step: int | str | None = None
     offsets: str = ""
     width: str = ""  # i32 or i64, of the offsets
 
@@ -39,8 +40,12 @@ class Places:
     def addresses(self, code: Code) -> str:
         """A vector of pointers."""
         width, offsets = self.width, self.offsets
-        if self.step is not None:
+        if isinstance(self.step, int):
             width, offsets = "i32", ins.lane_numbers("i32", self.lanes, self.step)
+        elif self.step is not None:
+            width, kind = "i64", f"<{self.lanes} x i64>"
+            step = ins.splat(code, self.step, "i64", self.lanes)
+            offsets = code.ins(f"mul {kind} {step}, {ins.lane_numbers('i64', self.lanes, 1)}")
         return code.ins(
             f"getelementptr {self.element}, ptr {self.base}, <{self.lanes} x {width}> {offsets}"
         )
@@ -74,8 +79,8 @@ def _masked(code: Code, places: Places, mask: str, other: str) -> str:
 
 def _one_by_one(code: Code, places: Places, attributes: str) -> str:
     result = "poison"
-    for lane, offset in enumerate(_offsets(code, places)):
-        address = code.ins(f"getelementptr {places.element}, ptr {places.base}, i64 {offset}")
+    for lane, (base, offset) in enumerate(_offsets(code, places)):
+        address = code.ins(f"getelementptr {places.element}, ptr {base}, i64 {offset}")
         element = code.ins(
             f"load {places.element}, ptr {address}, align {places.align}{attributes}"
         )
@@ -85,19 +90,36 @@ def _one_by_one(code: Code, places: Places, attributes: str) -> str:
     return result
 
 
-def _offsets(code: Code, places: Places) -> list[str]:
-    """The offsets as i64."""
-    lanes, offsets = places.lanes, places.offsets
-    if places.step is not None:
-        return [str(lane * places.step) for lane in range(lanes)]
-    if places.width == "i64":
-        return [
-            code.ins(f"extractelement <{lanes} x i64> {offsets}, i32 {k}") for k in range(lanes)
+def _offsets(code: Code, places: Places) -> list[tuple[str, str]]:
+    """(base, offset as i64) of each lane."""
+    lanes, step = places.lanes, places.step
+    if isinstance(step, str):
+        return _steps(code, places, step)
+    if step is not None:
+        offsets = [str(lane * step) for lane in range(lanes)]
+    elif places.width == "i64":
+        kind = f"<{lanes} x i64>"
+        offsets = [
+            code.ins(f"extractelement {kind} {places.offsets}, i32 {k}") for k in range(lanes)
         ]
-    pairs = code.ins(f"bitcast <{lanes} x i32> {offsets} to <{lanes // 2} x i64>")
-    found = []
-    for k in range(lanes // 2):
-        pair = code.ins(f"extractelement <{lanes // 2} x i64> {pairs}, i32 {k}")
-        low = code.ins(f"trunc i64 {pair} to i32")
-        found += [code.ins(f"sext i32 {low} to i64"), code.ins(f"ashr i64 {pair}, 32")]
+    else:
+        offsets = []
+        kind = f"<{lanes // 2} x i64>"
+        pairs = code.ins(f"bitcast <{lanes} x i32> {places.offsets} to {kind}")
+        for k in range(lanes // 2):
+            pair = code.ins(f"extractelement {kind} {pairs}, i32 {k}")
+            low = code.ins(f"trunc i64 {pair} to i32")
+            offsets += [code.ins(f"sext i32 {low} to i64"), code.ins(f"ashr i64 {pair}, 32")]
+    return [(places.base, offset) for offset in offsets]
+
+
+def _steps(code: Code, places: Places, step: str) -> list[tuple[str, str]]:
+    """Four offsets for all, a base for each four lanes: additions, which are hoisted or cheap."""
+    offsets = ["0", step, code.ins(f"shl i64 {step}, 1"), code.ins(f"mul i64 {step}, 3")]
+    four = code.ins(f"shl i64 {step}, 2")
+    base, found = places.base, []
+    for lane in range(places.lanes):
+        if lane and lane % 4 == 0:
+            base = code.ins(f"getelementptr {places.element}, ptr {base}, i64 {four}")
+        found.append((base, offsets[lane % 4]))
     return found

@@ -42,9 +42,9 @@ class MemoryEmitter(ValueEmitter):
         self._prefetches: dict[tuple[Code, Buffer], int] = {}
         # the load being emitted reads the same row in each iteration of an outer loop
         self._stays_in_cache = False
-        # loads at places that come from memory: what follows them is not read next
-        self.scattered: set[Expr] = set()
-        self._is_scattered = False
+        # expressions whose value comes from memory: what follows such a place is not accessed next
+        self.from_memory: set[Expr] = set()
+        self._is_scattered = False  # the access being emitted is at such a place
 
     def pointer(self, buffer: Buffer) -> str:
         raise NotImplementedError  # emit.py
@@ -58,7 +58,7 @@ class MemoryEmitter(ValueEmitter):
         mask = vals[1] if len(vals) > 1 else None
         other = vals[2] if len(vals) > 1 else None
         level = self._load_level(buffer, max(v.level for v in vals))
-        self._is_scattered = node in self.scattered
+        self._is_scattered = node.args[0] in self.from_memory
         code = self.scopes[level].code
         if index.lanes == 0:
             return self._load_scalar(code, buffer, index, mask, other, level)
@@ -208,7 +208,7 @@ class MemoryEmitter(ValueEmitter):
             call_void(code, "llvm.prefetch.p0", ["ptr", "i32", "i32", "i32"], operands)
 
     def find_scattered(self, nodes: Sequence[Expr]) -> None:
-        """Finds loads whose place depends on another load."""
+        """Finds expressions that depend on a load."""
         reads: dict[Expr, bool] = {}  # does the value come from memory?
         for root in nodes:
             stack = [root]
@@ -220,7 +220,7 @@ class MemoryEmitter(ValueEmitter):
                     stack += missing
                 else:
                     reads[stack.pop()] = node.op == "load" or any(reads[a] for a in node.args)
-        self.scattered.update(n for n in nodes if n.op == "load" and reads[n.args[0]])
+        self.from_memory.update(e for e, is_read in reads.items() if is_read)
 
     def prefetch(self, statement: Prefetch) -> None:
         """Asks for each cache line of a run, or for the line of each lane."""
@@ -314,7 +314,7 @@ class MemoryEmitter(ValueEmitter):
         """A scalar base plus offsets as narrow as is known to be right."""
         element, align = ins.MEMORY_TYPE[buffer.dtype], ITEMSIZE[buffer.dtype]
         step = index.coefficient
-        if isinstance(step, int) and abs(step) * lanes < 1 << 31:
+        if isinstance(step, str) or (step is not None and abs(step) * lanes < 1 << 31):
             return Places(element, align, lanes, self._address(code, buffer, index.text), step)
         base_text, varying = "0", index_expr
         while varying.op == "add" and step is None:
@@ -341,6 +341,7 @@ class MemoryEmitter(ValueEmitter):
         buffer = statement.buffer
         index = self.value(statement.index)
         value = self.value(statement.value)
+        self._is_scattered = statement.index in self.from_memory
         mask = None if statement.mask is None else self.value(statement.mask)
         code = self.code
         lanes = max(index.lanes, value.lanes, mask.lanes if mask is not None else 0)
@@ -401,7 +402,7 @@ class MemoryEmitter(ValueEmitter):
     ) -> None:
         kind = f"<{lanes} x {ins.MEMORY_TYPE[buffer.dtype]}>"
         address = self._address(code, buffer, index)
-        if buffer.space == "out":
+        if buffer.space == "out" and not self._is_scattered:
             self._prefetch(code, buffer, address, lanes * ITEMSIZE[buffer.dtype], write=True)
         self._write(code, kind, value, address, ITEMSIZE[buffer.dtype], mask, lanes)
 

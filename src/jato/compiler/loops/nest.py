@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -56,6 +56,16 @@ def chunk_bounds(b: Builder, g: Any, chunks: int, length: int) -> tuple[Any, Any
     start = b.mul(b.rem(g, b.index(chunks)), b.index(size))
     stop = b.limited(b.add(start, b.index(size)), b.index(length))
     return b.div(g, b.index(chunks)), start, stop
+
+
+def whole_vectors(length: int, lanes: int) -> Iterator[tuple[int, int]]:
+    """(first, lanes) of vectors, narrower ones last, that make up a row without masks."""
+    first = 0
+    while first < length:
+        while lanes > length - first:
+            lanes //= 2
+        yield first, lanes
+        first += lanes
 
 
 class nested:

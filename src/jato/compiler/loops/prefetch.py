@@ -59,7 +59,7 @@ def _scattered(lowering: Lowering, body: Sequence[Stmt], variable: Expr, size: i
     large = {buffer for var, buffer in lowering.buffers.items() if var.aval.nbytes >= size}
     found = [
         e for e in loads(body)
-        if e.attr in large and mentions(_loads_below(e.args[0]), variable)
+        if e.attr in large and mentions(loads_below(e.args[0]), variable)
     ]  # fmt: skip
     return found if len(found) <= MOST else []
 
@@ -67,7 +67,7 @@ def _scattered(lowering: Lowering, body: Sequence[Stmt], variable: Expr, size: i
 def _span(lowering: Lowering, load: Expr, lane: Expr) -> int:
     """Bytes among which the lanes' places lie while other variables stay: table[row, index[i]]."""
     terms = lowering.b.linear(load.args[0]).terms
-    data = {m: c for m, c in terms.items() if any(_loads_below(x) for x in m)}
+    data = {m: c for m, c in terms.items() if any(loads_below(x) for x in m)}
     strides = [abs(c) for m, c in terms.items() if m not in data]
     own = mentions([x for m in terms if m not in data for x in m], lane)
     if own or not strides or min(strides) <= max(map(abs, data.values()), default=0):
@@ -75,7 +75,7 @@ def _span(lowering: Lowering, load: Expr, lane: Expr) -> int:
     return min(strides) * ITEMSIZE[load.attr.dtype]
 
 
-def _loads_below(root: Expr) -> list[Expr]:
+def loads_below(root: Expr) -> list[Expr]:
     found, stack, seen = [], [root], set()
     while stack:
         e = stack.pop()
