@@ -184,3 +184,38 @@ def test_complex_edges(run):
     np.testing.assert_allclose(run(jnp.sqrt, z), np.sqrt(z), 1e-6, 1e-7)
     np.testing.assert_allclose(run(jnp.exp, z), np.exp(z), 1e-6)
     assert run(jnp.abs, np.complex64(3e38 + 1e38j)) == pytest.approx(np.hypot(3e38, 1e38), 1e-6)
+
+
+def test_products_of_narrow_integers_in_a_wide_dtype(run):
+    """`preferred_element_type` is the dtype of the products, not only of their sum."""
+    a, b = np.full((5, 9), 100, "int8"), np.full((9, 4), -100, "int8")
+    wide = {"preferred_element_type": np.int32}
+    np.testing.assert_array_equal(run(lambda a, b: jnp.matmul(a, b, **wide), a, b), -90000)
+    np.testing.assert_array_equal(run(lambda a, b: jnp.einsum("ij,jk->ijk", a, b, **wide), a, b), -10000)
+    np.testing.assert_array_equal(run(lambda a: jnp.dot(a, 100, **wide), a), 10000)
+    big = np.full((64, 64), 100, "int8")
+    np.testing.assert_array_equal(run(lambda a: jnp.matmul(a, a, **wide), big), 640000)
+
+
+def test_python_numbers_take_the_dtype_of_the_array(run):
+    """As operands of a traced function they wrap and round as arguments do."""
+    s, u, x = np.int8([1, -2]), np.uint32([3, 1]), float32([0.5, 2])
+    assert run(lambda s: s * 300, s).tolist() == [44, -88]
+    assert run(lambda u: -1 >> u, u).tolist() == [2**29 - 1, 2**31 - 1]
+    np.testing.assert_allclose(run(lambda x: 2**x, x), 2**x)
+    assert run(lambda z: jnp.greater(z, 1), np.complex64([2, 0])).tolist() == [True, False]
+    with pytest.raises(OverflowError, match="1099511627776"):
+        run(lambda s: s * 2**40, s)
+
+
+def test_masked_rows_have_no_probabilities(run):
+    where = np.array([[False, False], [True, False]])
+    assert run(lambda x: jato.nn.softmax(x, where=where), np.ones((2, 2))).tolist() == [[0, 0], [1, 0]]
+
+
+def test_integers_of_what_is_no_number():
+    for values in (nan, [1.5, nan], inf):
+        for make in (jnp.array, lambda v, t: jato.jit(lambda: jnp.array(v, t))()):
+            with pytest.raises((ValueError, OverflowError), match="array: "):
+                make(values, int)
+    assert int(jato.lax.full((), nan, "int32")) == 0

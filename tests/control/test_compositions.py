@@ -172,3 +172,16 @@ def test_doctests(module):
     if not hasattr(pytest.importorskip("jato.numpy"), "ones"):
         pytest.skip("jato.numpy is not there yet")
     assert doctest.testmod(module).failed == 0
+
+
+def test_custom_vmap_of_a_captured_value(wrap):
+    def f(y):
+        g = custom_vmap(lambda x: ours.mul(x, y))
+        g.def_vmap(lambda size, mapped, x: (ours.mul(x, y), mapped[0]))
+        return g(np.float32(2))
+
+    value, tangent = wrap(lambda y: jvp(f, (y,), (np.float32(1),)))(np.float32(3))
+    assert (float(value), float(tangent)) == (6, 2)
+    assert float(wrap(grad(f))(np.float32(3))) == 2
+    with pytest.raises(TypeError, match="captured a value that is mapped"):
+        vmap(f)(np.ones(3, np.float32))

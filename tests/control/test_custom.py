@@ -15,6 +15,7 @@ from jato.control import custom_jvp as custom_jvp_module
 from jato.control import custom_vjp as custom_vjp_module
 from jato.control.checkpoint import checkpoint, checkpoint_name, checkpoint_policies, name_p
 from jato.control.closure_convert import closure_convert
+from jato.control.custom_batching import custom_vmap
 from jato.control.custom_jvp import custom_jvp
 from jato.control.custom_vjp import custom_gradient, custom_vjp
 from jato.core.staging import trace_to_graph
@@ -454,6 +455,43 @@ class TestCheckpoint:
     def test_captured_values(self):
         f = lambda x: total(checkpoint(lambda y: ours.mul(ours.sin(x), y))(x))
         close(grad(f)(X), np.cos(X) * X + np.sin(X), 1e-4)
+
+
+@custom_jvp
+def half(x):
+    return ours.div(x, f32(2))
+
+
+half.defjvp(lambda primals, tangents: (half(*primals), half(*tangents)))
+
+
+@pytest.mark.parametrize(
+    "linear",
+    [
+        half,
+        jit(half),
+        checkpoint(half),
+        lambda t: jato.lax.cond(t.ndim == 0, half, jato.lax.neg, t),
+        lambda t: jato.lax.fori_loop(0, 1, lambda i, c: half(c), t),
+        lambda t: jato.lax.scan(lambda c, _: (half(c), None), t, None, length=1)[0],
+        custom_vmap(half),
+    ],
+)
+def test_linear_functions_of_tangents(linear, wrap):
+    """A rule may call functions with rules of their own on a tangent; reverse mode transposes them."""
+    f = custom_jvp(lambda x: ours.mul(x, f32(3)))
+    f.defjvp(lambda primals, tangents: (f(*primals), primals[0] * linear(*tangents)))
+    assert float(wrap(grad(f))(f32(4))) == 2
+    assert float(grad(grad(f))(f32(4))) == 0.5
+    if not isinstance(linear, custom_vmap):
+        close(wrap(vmap(grad(f)))(X), X / 2, 1e-6)
+
+
+def test_linear_functions_with_a_backward_rule_are_refused():
+    f = custom_vjp(lambda x: x)
+    f.defvjp(lambda x: (x, None), lambda _, ct: (ct,))
+    with pytest.raises(NotImplementedError, match="custom_vjp function .* applied to a tangent"):
+        jato.linear_transpose(f, f32(1))(f32(1))
 
 
 @pytest.mark.parametrize("module", [checkpoint_module, custom_jvp_module, custom_vjp_module])

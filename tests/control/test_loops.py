@@ -415,3 +415,14 @@ def test_doctests():
         pytest.skip("jato.numpy is not there yet")
     for module in (cond_module, while_module, fori_module, scan_module):
         assert doctest.testmod(module).failed == 0
+def test_counters_are_weak(wrap):
+    """Beside narrow integers the counter takes their dtype, as JAX's does."""
+    for f in (
+        lambda lax, c: lax.fori_loop(0, 3, lambda i, c: c * 2 + i, c),
+        lambda lax, c: lax.fori_loop(0, c + 3, lambda i, c: c * 2 + i, c),
+    ):
+        lax = type("lax", (), {"fori_loop": staticmethod(fori_loop)})
+        found, expected = wrap(lambda c: f(lax, c))(np.int8(1)), f(theirs, np.int8(1))
+        assert found.dtype == np.int8 and int(found) == int(expected)
+
+

@@ -247,6 +247,8 @@ def test_absolute_accuracy() -> None:
         lambda s: lax.reduce(np.ones(2), 0.0, lax.add, (0,), out_sharding=s),
         lambda s: lax.dot(np.ones(2), np.ones(2), out_sharding=s),
         lambda s: lax.empty((2,), "int32", out_sharding=s),
+        lambda s: jato.pure_callback(abs, np.float32(1), np.float32(1), sharding=s),
+        lambda s: jato.experimental.io_callback(abs, np.float32(1), np.float32(1), sharding=s),
     ],
 )
 def test_sharding_is_refused(call: Any) -> None:
@@ -269,6 +271,8 @@ def test_other_parameters() -> None:
     assert lax.switch(1, [lambda x: x, lambda x: 2 * x], operand=3) == 6
     assert lax.switch(1, [lambda x: 1, lambda x: 2], operand=None) == 2
     assert lax.cond(True, lambda x: 1, lambda x: 2, operand=None) == 1
+    with pytest.raises(TypeError, match="unexpected keyword argument 'linear'"):
+        lax.cond(True, abs, abs, 1, linear=(True,))
     with pytest.raises(TypeError, match="switch: give operands by position or `operand`, not both"):
         lax.switch(1, [lambda x: 1, lambda x: 2], 3, operand=None)
     assert lax.top_k(x, 2, is_stable=False)[1].tolist() == [4, 3]

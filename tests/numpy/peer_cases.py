@@ -341,6 +341,51 @@ np.full(2, 3, 'f4')
 np.zeros_like(i)
 np.ones_like(m, dtype='i4')
 np.full_like(i, 2.7)
+np.full_like(1.5, 2)
+m[[0, 2], [1, -1]]
+m[:, None, [0, 1], None]
+m[[[0], [2]], (1, 3)]
+m[[True, False, True], 0]
+m[:, []]
+m[[o.astype(int) - 2, 0], 1]
+m.at[[0, 1], [0, 1]].set(1.0)
+m.at[k].power(2.0)
+m.at[0].power(3)
+m.at[k].apply(np.sin)
+m.at[np.array([0, -3, 9])].apply(lambda v: v * 2)
+i.at[k].divide(2)
+i.at[0].divide(2)
+i.at[k].power(2)
+np.repeat(m, np.array([1, 0, 2]), axis=0, total_repeat_length=5)
+np.repeat(m, np.array([1, 0, 2]), axis=0, total_repeat_length=2)
+np.pad(m, 2, mode="reflect", reflect_type="odd")
+np.pad(x, (20, 3), mode="symmetric", reflect_type="odd")
+round(x)
+round(z)
+round(x, 1)
+np.broadcast_arrays(m, m[0], 1)
+np.atleast_1d(1, x)
+np.copy(2.5)
+np.ravel(2)
+np.floor(2.0)
+np.dot(s, s, preferred_element_type=np.int32)
+np.dot(s, 100, preferred_element_type=np.int32)
+np.einsum("i,i->i", s, s, preferred_element_type=np.int32)
+np.outer(s, s)
+2 ** x
+s * 300
+300 - s
+-1 >> u
+np.clip(s, 0, 300)
+np.greater(z, 1)
+b // True
+np.sum(b, dtype=bool)
+np.prod(m, axis=0, dtype=bool, initial=0)
+np.cumsum(b, dtype=bool)
+np.cumprod(b, dtype=bool)
+np.zeros_like(1)
+np.ones_like(2.5, shape=(2, 3))
+np.zeros_like(x.sum() * 0 + 1.0)
 np.eye(3)
 np.eye(2, 3, k=1)
 np.identity(2)

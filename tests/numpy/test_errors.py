@@ -127,10 +127,11 @@ def test_message(number: int) -> None:
         (lambda n: X.reshape(n), jato.errors.ConcretizationTypeError, "reshape.*argument n"),
         (lambda n: jnp.linspace(0, 1, n), jato.errors.ConcretizationTypeError, "linspace.*'num'"),
         (
-            lambda n: jnp.nonzero(n),
+            lambda n: jnp.nonzero(jnp.atleast_1d(n)),
             jato.errors.ConcretizationTypeError,
-            "nonzero.*'size'.*argument n",
+            "nonzero.*'size'",
         ),
+        (lambda n: jnp.nonzero(n), ValueError, "nonzero: argument 'a' is a number"),
         (lambda n: jnp.unique(n), jato.errors.ConcretizationTypeError, "unique.*'size'"),
         (lambda n: jnp.repeat(X, n), jato.errors.ConcretizationTypeError, "total_repeat_length"),
         (lambda n: jnp.delete(X, n), jato.errors.ConcretizationTypeError, "delete.*'obj'"),

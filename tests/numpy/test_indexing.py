@@ -207,3 +207,28 @@ def test_wrong_updates() -> None:
         x.at[0].get(mode="nowhere")
     with pytest.raises(IndexError, match="static"):
         jato.jit(lambda v, i: v[i:])(x, 1)
+
+
+@pytest.mark.filterwarnings("ignore:values of dtype:FutureWarning")
+def test_updates_are_computed_in_the_wider_dtype() -> None:
+    x = jnp.array([7, -4, 3])
+    index = np.array([0, 1, 1])
+    for f, expected in [
+        (lambda x: x.at[0].add(2.5), [9, -4, 3]),
+        (lambda x: x.at[1].add(2.5), [7, -1, 3]),
+        (lambda x: x.at[index].multiply(2.5), [17, -25, 3]),
+        (lambda x: x.at[x > 0].multiply(1.5), [10, -4, 4]),
+        (lambda x: x.at[2].min(0.5), [7, -4, 0]),
+        (lambda x: x.at[0].set(2.5), [2, -4, 3]),
+    ]:
+        assert f(x).tolist() == expected and f(x).dtype == np.int32
+        assert jato.jit(f)(x).tolist() == expected
+
+
+def test_apply_as_often_as_indexed() -> None:
+    double = lambda x, i: x.at[i].apply(lambda v: 2 * v)
+    x, i = jnp.arange(4.0), jnp.array([1, 3, 1, -1])
+    for f in (double, jato.jit(double), lambda x, i: jato.jit(lambda x: double(x, i))(x)):
+        assert f(x, i).tolist() == [0, 4, 2, 12]
+    gradient = jato.grad(lambda x: double(x, np.array([1, 3, 1, -1])).sum())(x)
+    assert gradient.tolist() == [1, 4, 1, 4]

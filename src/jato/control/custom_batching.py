@@ -37,7 +37,9 @@ FlatRule = Callable[[int, Sequence[bool], Sequence[Any]], tuple[list[Any], list[
 
 class CustomVmapCall(CustomCall):
     """See the module's docstring.  The last `linear_count` operands are directions: the results are
-    linear in them."""
+    linear in them.  Under every trace `function` becomes a graph, which shows what it captured."""
+
+    staged = True
 
     def batch(
         self,
@@ -98,25 +100,39 @@ class CustomVmapCall(CustomCall):
         name: str,
         linear_count: int,
     ) -> list[Any]:
-        """The cotangents are a custom_vmap function of primals and cotangents: `pulled`."""
-        count = len(operands) - linear_count
-        if any(type(x) is UndefinedPrimal for x in operands[:count]):
-            return super().transpose(cotangent, *operands)
+        """The cotangents are a custom_vmap function of primals and cotangents: `pulled`.
+
+        Linear operands are directions, or arguments of a linear function applied to a tangent."""
+        linear = [type(x) is UndefinedPrimal for x in operands]
+        check(
+            not any(linear[:captured]),
+            TypeError,
+            f"custom_vmap function {name} captured a tangent, which its rule does not know of. "
+            "Pass the value as an argument.",
+        )
+        order = sorted(range(len(operands)), key=lambda i: linear[i])  # known ones first
+        count = len(operands) - sum(linear)
+        graph = Graph(
+            [function.inputs[i] for i in order], function.nodes, function.outputs, name=name
+        )
         given = [type(ct) is not Zero for ct in cotangent]
         cotangents = [ct for ct in cotangent if type(ct) is not Zero]
         found = self.bind(
-            *operands[:count],
+            *[operands[i] for i in order[:count]],
             *cotangents,
-            function=pulled(function, count, given),
-            rule=pulled_rule(rule, function.in_avals[count:], function.out_avals, given),
+            function=pulled(graph, count, given),
+            rule=pulled_rule(
+                reordered_rule(rule, [i - captured for i in order[captured:]]),
+                graph.in_avals[count:],
+                graph.out_avals,
+                given,
+            ),
             captured=captured,
             name=name,
             linear_count=len(cotangents),
         )
-        return [None] * count + [
-            ct if type(x) is UndefinedPrimal else None
-            for ct, x in zip(found, operands[count:], strict=True)
-        ]
+        following = iter(found)
+        return [next(following) if is_linear else None for is_linear in linear]
 
 
 def _inexact(tangent: Any) -> bool:
@@ -181,6 +197,20 @@ def pushed_rule(rule: FlatRule, nonzero: Sequence[bool], captured: int, name: st
         return [instantiate(found[i]) for i in kept], [out_flags[i] for i in kept]
 
     return derived
+
+
+def reordered_rule(rule: FlatRule, order: Sequence[int]) -> FlatRule:
+    """The rule that takes argument order[k] of `rule` at place k."""
+
+    def reordered(
+        size: int, mapped: Sequence[bool], args: Sequence[Any]
+    ) -> tuple[list[Any], list[bool]]:
+        flags, values = list(mapped), list(args)
+        for k, i in enumerate(order):
+            flags[i], values[i] = mapped[k], args[k]
+        return rule(size, flags, values)
+
+    return reordered
 
 
 # ---- transposes of functions that are linear in directions: values, cotangents -> cotangents

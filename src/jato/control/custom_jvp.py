@@ -30,6 +30,7 @@ from jato.control.custom_rules import (
     check_captured,
     run,
 )
+from jato.control.call import call_p
 from jato.core.primitive import AxisData
 from jato.core.trace import current_trace
 from jato.core.types import Zero, tangent_type, type_of
@@ -98,6 +99,12 @@ class CustomJVPCall(CustomCall):
             *operands, function=batched, rule=batched_rule, captured=captured, name=name
         )
         return outs, [0] * len(outs)
+
+    def transpose(
+        self, cotangent: Sequence[Any], *operands: Any, function: Any, **params: Any
+    ) -> list[Any]:
+        """The function itself is transposed: a rule may apply linear functions to tangents."""
+        return call_p.transpose(cotangent, *operands, graph=function, name=params["name"])
 
 
 custom_jvp_call_p = CustomJVPCall("custom_jvp_call")

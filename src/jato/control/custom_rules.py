@@ -57,13 +57,14 @@ class CustomCall(Primitive):
     values that `function` captured when it was traced; the rules do not take them."""
 
     multiple_results = True
+    staged = False  # trace `function` under every trace, not only where a graph is recorded
 
     def bind(self, *args: Any, **params: Any) -> list[Any]:
         trace = STATE.trace
         function = params["function"]
         if trace is None:
             return run(function, args)
-        if records(trace, args) and not isinstance(function, Graph):
+        if not isinstance(function, Graph) and (self.staged or records(trace, args)):
             graph, consts = stage(function, args, params["name"])
             captured = len(consts) + params["captured"]
             params = {**params, "function": graph, "captured": captured}

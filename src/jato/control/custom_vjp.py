@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from jato.base import dtypes
+from jato.base.errors import MissingRule
 from jato.base.pytree import (
     tree_map,
     Partial,
@@ -128,6 +129,14 @@ class CustomVJPCall(CustomCall):
             name=name,
         )
         return outs, [0] * len(outs)
+
+    def transpose(self, cotangent: Sequence[Any], *operands: Any, **params: Any) -> NoReturn:
+        raise MissingRule(
+            self.name,
+            "transpose",
+            f"The custom_vjp function {params['name']} was applied to a tangent; its rules do not say "
+            "how to transpose it. Use custom_derivatives.linear_call.",
+        )
 
 
 def batch_backward(
@@ -305,7 +314,10 @@ class custom_vjp(CustomDerivative):
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
     ) -> None:
-        """Sets the two rules.  `optimize_remat` is accepted."""
+        """Sets the two rules.
+
+        `optimize_remat` changes nothing: the forward rule is traced with what is around it, so
+        under `checkpoint` what it computes and nobody uses is removed without it."""
         self.fwd = fwd
         self.bwd = bwd
         self.symbolic_zeros = symbolic_zeros

@@ -10,7 +10,6 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 
 from jato.base import dtypes
 from jato.base.errors import check
@@ -59,19 +58,20 @@ def fori_loop(
     dtype = dtypes.promote(*((type_of(b).dtype, type_of(b).weak_type) for b in bounds))[0]
     known = [_known_integer(b) for b in (lower, upper)]
     if None not in known:
-        return _static_fori(known[0], known[1], dtype, body_fun, init_val)
+        return _static_fori(known[0], known[1], body_fun, init_val)
     check(
         unroll is None or unroll is False or unroll == 1,
         ValueError,
         f"fori_loop: argument 'unroll' is {unroll!r}, but unrolling needs bounds that are known "
         "when the loop is traced; pass Python integers as lower and upper",
     )
-    start, stop = (convert_element_type(b, dtype) for b in bounds)
-    one = np.ones((), dtype)[()]
+    # the counter is as weak as the lower bound: beside narrow integers it takes their dtype
+    start = convert_element_type(bounds[0], dtype, type_of(bounds[0]).weak_type)
+    stop = convert_element_type(bounds[1], dtype)
 
     def body(carry: Any) -> Any:
         i, value = carry
-        return add(i, one), body_fun(i, value)
+        return add(i, 1), body_fun(i, value)
 
     body.__name__ = function_name(body_fun)
     limit = stop
@@ -88,14 +88,11 @@ def _known_integer(bound: Any) -> int | None:
 
 
 def _static_fori(
-    lower: int, upper: int, dtype: Any, body_fun: Callable[[Any, Any], Any], init_val: Any
+    lower: int, upper: int, body_fun: Callable[[Any, Any], Any], init_val: Any
 ) -> Any:
-    one = np.ones((), dtype)[()]
-
     def step(carry: Any, _: Any) -> Any:
         i, value = carry
-        return (add(i, one), body_fun(i, value)), None
+        return (add(i, 1), body_fun(i, value)), None
 
     step.__name__ = function_name(body_fun)
-    start = np.asarray(lower, dtype)[()]
-    return scan(step, (start, init_val), None, length=max(upper - lower, 0))[0][1]
+    return scan(step, (lower, init_val), None, length=max(upper - lower, 0))[0][1]

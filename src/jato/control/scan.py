@@ -695,7 +695,8 @@ def scan(
     carry, ys), the leaves of ys stacked along a new leading axis.  length is needed if xs has no
     leaves.  reverse runs from the last slice to the first.  unroll (a number of steps or a bool) is
     a hint that is checked and not followed: a step is part of the compiled loop and costs no
-    dispatch, and bodies of 2, 4 and 10 steps ran no faster (1 to 2.2 times the time of one).
+    dispatch.  Bodies of 2, 4 and 10 steps took 0.7 to 2.2 times the time of one; only carries that
+    are small vectors gained.
 
     >>> import jato.numpy as jnp
     >>> total, sums = scan(lambda c, x: (c + x, c + x), 0.0, jnp.array([1.0, 2.0, 3.0]))

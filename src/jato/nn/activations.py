@@ -248,8 +248,7 @@ def hard_tanh(x: Any) -> Any:
     >>> hard_tanh(jnp.array([-3.0, 0.5]))
     Array([-1. ,  0.5], dtype=float32)
     """
-    x = unary_float("hard_tanh", x)
-    return jnp.where(x > 1, 1.0, jnp.where(x < -1, -1.0, x))
+    return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
 
 
 @public()

@@ -39,7 +39,8 @@ def softmax(x: Any, axis: Any = -1, where: Any = None, initial: Any = None) -> A
     exponentials = jnp.exp(x - stop_gradient(largest))
     if where is not None:
         exponentials = jnp.where(where, exponentials, 0.0)
-    return exponentials / jnp.sum(exponentials, axis=axis, keepdims=True, where=where)
+    result = exponentials / jnp.sum(exponentials, axis=axis, keepdims=True, where=where)
+    return result if where is None else jnp.where(where, result, 0.0)
 
 
 @public(static=("axis",))

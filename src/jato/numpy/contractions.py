@@ -11,14 +11,16 @@ import builtins
 import math
 from typing import Any
 
-from jato.base.dtypes import canonicalize, is_bool, is_complex
+from jato.base.dtypes import canonicalize, is_bool, is_complex, promote_types
 from jato.base.errors import ShapeMismatchError
 from jato.jit.eager import public
 from jato.numpy.manipulation import moveaxis
 from jato.numpy.promote import (
+    as_array,
     as_operand,
     common_shape,
     dtype_of,
+    join_types,
     normalize_axes,
     normalize_axis,
     promote_all,
@@ -65,12 +67,12 @@ def dot(
     Array(11., dtype=float32)
     """
     if not shape_of(as_operand("dot", a)) or not shape_of(as_operand("dot", b, 1)):
-        product = multiply_operands("dot", a, b)
-        return (
-            product
-            if preferred_element_type is None
-            else as_type(product, canonicalize(preferred_element_type))
-        )
+        if preferred_element_type is None:
+            return multiply_operands("dot", a, b)
+        preferred = canonicalize(preferred_element_type)
+        wide = promote_types(join_types(as_operand("dot", a), as_operand("dot", b, 1))[0], preferred)
+        product = multiply_operands("dot", *(as_type(as_array("dot", x), wide) for x in (a, b)))
+        return as_type(product, preferred)
     a, b = promote_dtypes("dot", a, b)
     i = len(a.shape) - 1
     j = builtins.max(len(b.shape) - 2, 0)

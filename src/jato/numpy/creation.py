@@ -7,7 +7,6 @@ nested sequences that hold traced values are stacked.
 from __future__ import annotations
 
 import builtins
-import math
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,17 @@ from jato.core.array import ArrayImpl, from_host, from_number, require_integer
 from jato.core.trace import Tracer
 from jato.jit.eager import public
 from jato.numpy.manipulation import broadcast_to, stack
-from jato.numpy.promote import as_array, dtype_of, is_weak, join_types, normalize_shape
+from jato.numpy.promote import (
+    as_array,
+    as_operand,
+    dtype_of,
+    is_weak,
+    join_types,
+    normalize_shape,
+)
 from jato.numpy.reductions import as_type
 from jato.ops import elementwise, structural
+from jato.ops.convert import convert_element_type
 from jato.parallel.devices import device_put
 
 _NUMBERS = (bool, int, float, complex)
@@ -101,6 +108,9 @@ def _from_sequence(x: Any, dtype: Any) -> Any:
         info = np.iinfo(dtype)
         if not (info.min <= host.min() and host.max() <= info.max):
             raise OverflowError(f"array: Python integers out of bounds for {dtype}")
+    if host.dtype.kind == "f" and is_integer(dtype) and numbers:
+        if not np.isfinite(host).all():
+            raise ValueError(f"array: NaN and infinity have no value of dtype {dtype}")
     return from_host(host, dtype)
 
 
@@ -154,9 +164,17 @@ def _number_as(x: Any, dtype: Any) -> Any:
         info = np.iinfo(dtype)
         if not info.min <= x <= info.max:
             raise OverflowError(f"array: Python integer {x} out of bounds for {dtype}")
-    if is_integer(dtype) and type(x) is float and not math.isfinite(x):
-        return astype(from_number(x), dtype)
+    if is_integer(dtype) and type(x) is float:
+        return np.asarray(_whole(x)).astype(dtype)
     return np.asarray(x).astype(dtype)
+
+
+def _whole(x: float) -> int:
+    """The integer part; ValueError or OverflowError for what has none, as Python and NumPy say."""
+    try:
+        return int(x)
+    except (ValueError, OverflowError) as error:
+        raise type(error)(f"array: {error}") from None
 
 
 @public()
@@ -241,7 +259,7 @@ def copy(a: Any, order: str | None = None) -> Any:
     Array([1, 2], dtype=int32)
     """
     _require_row_major("copy", order)
-    return array(as_array("copy", a), copy=True)
+    return array(as_operand("copy", a), copy=True)
 
 
 @public(static=("dtype",))
@@ -334,9 +352,14 @@ def _filled(shape: Any, value: Any, dtype: Any) -> Any:
     return structural.full(shape, value, dtype)
 
 
-@public(static=("shape", "dtype", "value"), name="zeros or ones")
-def _filled_static(shape: Any, value: Any, dtype: Any) -> Any:
-    return structural.full(shape, value, dtype)
+@public(static=("shape", "dtype", "value", "weak_type"), name="zeros or ones")
+def _filled_static(shape: Any, value: Any, dtype: Any, weak_type: bool = False) -> Any:
+    return _weakly(structural.full(shape, value, dtype), weak_type)
+
+
+def _weakly(x: Any, weak_type: bool) -> Any:
+    """`x`, weakly typed if so asked."""
+    return convert_element_type(x, x.dtype, True) if weak_type else x
 
 
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
@@ -405,11 +428,12 @@ def full(
 
 
 def _like(function: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, Any, bool]:
+    weak = is_weak(a) or bool(getattr(a, "weak_type", False))
     if not (hasattr(a, "shape") and hasattr(a, "dtype")):
         a = as_array(function, a)
     target = canonicalize(a.dtype if dtype is None else dtype)
     sizes = tuple(a.shape) if shape is None else normalize_shape(function, shape)
-    return sizes, target, dtype is None and bool(getattr(a, "weak_type", False))
+    return sizes, target, dtype is None and weak
 
 
 def zeros_like(
@@ -422,8 +446,8 @@ def zeros_like(
     Array([0, 0], dtype=int32)
     """
     require_unsharded("zeros_like", out_sharding)
-    sizes, target, _ = _like("zeros_like", a, dtype, shape)
-    return placed_on(_filled_static(sizes, 0, target), device)
+    sizes, target, weak = _like("zeros_like", a, dtype, shape)
+    return placed_on(_filled_static(sizes, 0, target, weak), device)
 
 
 def ones_like(
@@ -436,8 +460,8 @@ def ones_like(
     Array([1, 1], dtype=int32)
     """
     require_unsharded("ones_like", out_sharding)
-    sizes, target, _ = _like("ones_like", a, dtype, shape)
-    return placed_on(_filled_static(sizes, 1, target), device)
+    sizes, target, weak = _like("ones_like", a, dtype, shape)
+    return placed_on(_filled_static(sizes, 1, target, weak), device)
 
 
 def empty_like(
@@ -473,8 +497,9 @@ def full_like(
     Array([7, 7], dtype=int32)
     """
     require_unsharded("full_like", out_sharding)
-    sizes, target, _ = _like("full_like", a, dtype, shape)
-    return full(sizes, fill_value, target, device=device)
+    sizes, target, weak = _like("full_like", a, dtype, shape)
+    result = full(sizes, fill_value, target)
+    return placed_on(_weakly(result, weak), device)
 
 
 @public(static=("N", "M", "k", "dtype"))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jato.base.dtypes import canonicalize, is_bool
 from jato.jit.eager import public
+from jato.numpy.logic import as_bool
 from jato.numpy.promote import as_array, dtype_of, normalize_axis, require_no_out
 from jato.numpy.reductions import accumulate_arguments, as_type
 from jato.ops import cumulative, structural
@@ -21,8 +22,11 @@ def cumulate(function: str, a: Any, axis: Any, dtype: Any, operation: Any, out: 
         dtype = np.int64 if is_bool(dtype_of(a)) else dtype_of(a)
     a = as_type(a, canonicalize(dtype))
     if axis is None:
-        return operation(structural.reshape(a, (math.prod(a.shape),)), 0)
-    return operation(a, normalize_axis(function, axis, len(a.shape)))
+        a, axis = structural.reshape(a, (math.prod(a.shape),)), 0
+    axis = normalize_axis(function, axis, len(a.shape))
+    if is_bool(dtype_of(a)):  # a sum of bools is "any", a product "all"
+        return as_bool(operation(as_type(a, np.int32), axis))
+    return operation(a, axis)
 
 
 @public(static=("axis", "dtype"))

@@ -10,7 +10,7 @@ import builtins
 from typing import Any
 
 from jato.base.caches import MISSING, LruCache
-from jato.base.dtypes import canonicalize, is_bool
+from jato.base.dtypes import canonicalize, is_bool, promote_types
 from jato.base.errors import require_unsharded
 from jato.base.lazy import LazyModule
 from jato.jit.eager import public
@@ -239,6 +239,9 @@ def _pair(
         + "".join(n for n in b if n not in shared)
     )
     if not inner_names:
+        if preferred is not None:
+            wide = promote_types(dtype_of(x), canonicalize(preferred))
+            x, y = as_type(x, wide), as_type(y, wide)
         return _outer_pair(x, a, y, b, term), term
     return product_over(x, y, *numbers, preferred), term
 

@@ -211,16 +211,18 @@ def _power(x: Any, y: Any) -> Any:
 def power(x1: Any, x2: Any, /) -> Any:
     """x1 ** x2, elementwise.
 
-    x1, x2: arrays or numbers of shapes that broadcast.  A Python integer as exponent is computed
-    by multiplications.  Integers to integer powers wrap; a negative Python integer as exponent of
+    x1, x2: arrays or numbers of shapes that broadcast.  A Python or NumPy integer as exponent is
+    computed by multiplications, in the dtype of x1.  Integers to integer powers wrap; a negative Python integer as exponent of
     integers raises TypeError, in an array it gives 0 (and 1 or -1 for the bases 1 and -1).
 
     >>> import jato.numpy as jnp
     >>> jnp.power(jnp.arange(4.0), 2)
     Array([0., 1., 4., 9.], dtype=float32)
     """
-    if type(x2) is int and -64 < x2 < 64 and hasattr(x1, "dtype"):
-        return _power_static(x1, x2)
+    if not hasattr(x2, "aval") and hasattr(x1, "dtype"):
+        number = type(x2) is int or (np.ndim(x2) == 0 and isinstance(x2, (np.integer, np.ndarray)))
+        if number and np.asarray(x2).dtype.kind in "iu" and -64 < x2 < 64:
+            return _power_static(x1, int(x2))
     return _power(x1, x2)
 
 

@@ -20,7 +20,9 @@ from jato.base.caches import MISSING, LruCache
 from jato.base.errors import NonConcreteBooleanIndexError, ShapeMismatchError
 from jato.core.array import ArrayImpl
 from jato.core.trace import Tracer, current_trace
+from jato.core.types import type_of
 from jato.numpy.promote import common_shape
+from jato.ops import structural
 
 _NEW_AXIS = -1
 
@@ -87,9 +89,21 @@ def is_bool_index(item: Any) -> bool:
     return getattr(item, "dtype", None) == np.bool_
 
 
+def _unnested(item: Any) -> Any:
+    """An item of an index; a sequence of numbers as an array."""
+    if not isinstance(item, (list, tuple)):
+        return item
+    parts = [_unnested(i) for i in item]
+    if any(isinstance(i, Tracer) for i in parts):
+        rows = [structural.reshape(i, (1, *type_of(i).shape)) for i in parts]
+        return structural.concatenate(rows, 0)
+    host = np.asarray([np.asarray(i) for i in parts])
+    return host if host.size else host.astype(np.int32)
+
+
 def expand_index(index: Any, rank: int) -> list[Any]:
     """One item per axis: Ellipsis resolved, masks as integer arrays, missing axes as slices."""
-    items = list(index) if isinstance(index, tuple) else [index]
+    items = [_unnested(i) for i in index] if isinstance(index, tuple) else [index]
     used = 0
     for item in items:
         if item is None or item is Ellipsis:

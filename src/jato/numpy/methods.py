@@ -149,6 +149,13 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     return _bits_as(parts, target)
 
 
+def _round(self: Any, ndigits: int | None = None) -> Any:
+    """round(x): the nearest integers, as integers; round(x, n): in x's dtype."""
+    if ndigits is None and not dtypes.is_integer(self.dtype):
+        return rounding.round(self).astype(np.int32)
+    return rounding.round(self, ndigits or 0)
+
+
 def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
     """The array on a device."""
     return creation.asarray(self, device=device)
@@ -297,7 +304,7 @@ METHODS: dict[str, Any] = {
     "var": reductions.var,
     "view": _view,
     "__array_namespace__": _array_namespace,
-    "__round__": lambda self, ndigits=None: rounding.round(self, ndigits or 0),
+    "__round__": _round,
 }
 
 

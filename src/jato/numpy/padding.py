@@ -147,14 +147,42 @@ def _pad(
         return _pad_ramp(array, widths, end_values)
     if mode not in ("edge", "reflect", "symmetric", "wrap"):
         raise NotImplementedError(f"pad: unknown mode {mode!r}")
-    if reflect_type != "even":
-        raise NotImplementedError("pad: argument 'reflect_type' must be 'even'")
+    if reflect_type not in ("even", "odd"):
+        raise ValueError(f"pad: argument 'reflect_type' must be 'even' or 'odd', got {reflect_type!r}")
+    odd = reflect_type == "odd" and mode in ("reflect", "symmetric")
     for axis, (before, after) in enumerate(widths):
         if before == after == 0:
             continue
         if shape[axis] == 0:
             raise ValueError(f"pad: cannot extend empty axis {axis} in mode {mode!r}")
-        array = _pad_by_position(array, axis, before, after, mode)
+        if odd:
+            array = _pad_odd(array, axis, before, after, mode)
+        else:
+            array = _pad_by_position(array, axis, before, after, mode)
+    return array
+
+
+def _pad_odd(array: Any, axis: int, before: int, after: int, mode: str) -> Any:
+    """Each side filled with twice the edge less the mirror image, again and again if it is wide."""
+    skip = 1 if mode == "reflect" else 0
+    size = array.shape[axis]
+    if size == 1:
+        return _pad_by_position(array, axis, before, after, "edge")
+    step = size - skip
+    while before > 0 or after > 0:
+        low, high = builtins.min(before, step), builtins.min(after, step)
+        whole = array.shape[axis]
+        sides = []
+        for first, amount in ((True, low), (False, high)):
+            edge = _edge_part(array, axis, first, 1)
+            begin = skip if first else whole - skip - amount
+            image = structural.slice_in_dim(array, begin, begin + amount, axis=axis)
+            shape = tuple(image.shape)
+            twice = elementwise.add(edge, edge)
+            sides.append(elementwise.sub(broadcast(twice, shape), structural.rev(image, (axis,))))
+        array = structural.concatenate([sides[0], array, sides[1]], axis)
+        before, after = before - low, after - high
+        step = array.shape[axis] - skip
     return array
 
 

@@ -23,6 +23,7 @@ from jato.base import dtypes
 from jato.base.config import config
 from jato.base.dtypes import canonicalize, code_of
 from jato.base.errors import ShapeMismatchError
+from jato.core.trace import current_trace
 from jato.ops import convert, structural
 
 _BOOL, _FIRST_INEXACT, _LAST_INEXACT = 0, 9, 14
@@ -63,13 +64,18 @@ def as_operand(function: str, x: Any, position: int | str = 0) -> Any:
 
 
 def as_array(function: str, x: Any, position: int | str = 0) -> Any:
-    """`x` as an array, tracer or NumPy array, in its canonical dtype."""
+    """`x` as an array, tracer or NumPy array, in its canonical dtype.
+
+    While a function is traced a Python number is a weakly typed tracer, as it is eagerly, where the
+    compiled function takes it as an argument."""
     if hasattr(x, "aval"):
         return x
     x = as_operand(function, x, position)
-    if type(x) in _PYTHON_NUMBERS:
+    if type(x) not in _PYTHON_NUMBERS:
+        return x
+    if current_trace() is None or type(x) is bool:
         return np.asarray(x, dtypes.scalar_dtype(x))
-    return x
+    return structural.full((), x)
 
 
 def as_typed(x: Any, dtype: Any) -> Any:
@@ -146,24 +152,36 @@ def float_of(dtype: Any) -> Any:
 
 
 def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
-    """`x` in another dtype; Python numbers stay Python numbers where the kind allows."""
+    """`x` in another dtype; Python numbers stay Python numbers where that is the dtype of one."""
     kind = type(x)
     if kind in _PYTHON_NUMBERS:
-        if dtypes.is_complex(dtype):
-            return complex(x)
-        if dtypes.is_floating(dtype) and kind is not complex:
-            return float(x)
-        if dtypes.is_integer(dtype) and kind is not complex and kind is not float:
-            return int(x)
-        if dtype == np.bool_ and kind is bool:
-            return x
-        return np.asarray(x).astype(dtype)[()]
+        return _cast_number(x, np.dtype(dtype))
     aval = getattr(x, "aval", None)
     if aval is None:
         return x if x.dtype == dtype else x.astype(dtype)
     if aval.dtype_code == code_of(dtype) and (weak_type or not aval.weak_type):
         return x
     return convert.convert_element_type(x, dtype, weak_type)
+
+
+def _cast_number(number: Any, dtype: Any) -> Any:
+    """A Python number in a dtype.  Integers are int32 (int64) first, and wrap: OverflowError if
+    they do not fit into that."""
+    kind = type(number)
+    if dtypes.is_complex(dtype):
+        number = complex(number)
+    elif dtypes.is_floating(dtype) and kind is not complex:
+        number = float(number)
+    elif dtypes.is_integer(dtype) and (kind is int or kind is bool):
+        number = int(number)
+        try:
+            found = dtype.type(number)
+        except OverflowError:
+            return np.asarray(number, canonicalize(np.int64)).astype(dtype)[()]
+        return number if dtypes.scalar_dtype(number) == dtype else found
+    elif dtype != np.bool_ or kind is not bool:
+        return np.asarray(number).astype(dtype)[()]
+    return number if dtypes.scalar_dtype(number) == dtype else dtype.type(number)
 
 
 def _join_and_cast(xs: Sequence[Any], inexact: bool) -> list[Any]:
@@ -276,9 +294,12 @@ def _promote_number(function: str, x: Any, y: Any, inexact: bool) -> tuple[Any, 
     if aval is not None:
         code, kind = aval.dtype_code, type(number)
         if (kind is float or kind is int) and _FIRST_INEXACT <= code <= _LAST_INEXACT:
-            return x, y
+            # in the dtype of the array, for those who ask either operand for its dtype
+            number = _cast_number(number, aval.dtype)
+            return (x, number) if array is x else (number, y)
         if kind is int and not inexact and _BOOL < code < _FIRST_INEXACT:
-            return x, y
+            number = _cast_number(number, aval.dtype)
+            return (x, number) if array is x else (number, y)
     return tuple(promote_all(function, x, y, inexact=inexact))  # type: ignore[return-value]
 
 

@@ -19,6 +19,7 @@ from jato.numpy.creation import asarray, placed_on
 from jato.numpy.manipulation import broadcast_to, moveaxis
 from jato.numpy.promote import (
     as_array,
+    as_operand,
     broadcast,
     dtype_of,
     float_of,
@@ -81,6 +82,7 @@ def arange(
     Array([2, 5], dtype=int32)
     """
     require_unsharded("arange", out_sharding)
+    given = [x for x in (start, stop, step) if x is not None]
     if stop is None:
         start, stop = 0, start
     start, stop = _range_value(start, "start"), _range_value(stop, "stop")
@@ -88,7 +90,7 @@ def arange(
     if builtins.any(isinstance(v, (complex, np.complexfloating)) for v in (start, stop, step)):
         raise TypeError("arange: complex numbers have no order")
     if dtype is None:
-        target = join_types(start, stop, step)[0]
+        target = join_types(*(as_operand("arange", x) for x in given))[0]
     else:
         target = canonicalize(dtype)
     if step == 0:

@@ -311,7 +311,8 @@ def _repeat_dynamic(a: Any, repeats: Any, axis: int | None, total_repeat_length:
     places, one = structural.reshape(ends, (size, 1)), structural.full((size,), 1, np.int32)
     empty = structural.full((total_repeat_length,), 0, np.int32)
     rows = cumsum(indexing.scatter_add(empty, places, one, numbers, mode="drop"))
-    return take_rows(a, rows, axis)
+    # beyond the last run: the last row again
+    return take_rows(a, elementwise.min(rows, np.int32(size - 1)), axis)
 
 
 def repeat(

@@ -135,8 +135,11 @@ def sum_of(
 ) -> Any:
     require_no_out(function, out)
     a = accumulate_arguments(function, a, dtype, promote_integers)
-    result = _reduce(function, a, axis, keepdims, structural.reduce_sum, 0, where)
-    return result if initial is None else _with_initial(function, elementwise.add, result, initial)
+    total, add = structural.reduce_sum, elementwise.add
+    if is_bool(dtype_of(a)):
+        total, add = reduce.reduce_or, elementwise.bitwise_or
+    result = _reduce(function, a, axis, keepdims, total, 0, where)
+    return result if initial is None else _with_initial(function, add, result, initial)
 
 
 def _with_initial(function: str, operation: Any, result: Any, initial: Any) -> Any:
@@ -181,8 +184,11 @@ def prod_of(
 ) -> Any:
     require_no_out(function, out)
     a = accumulate_arguments(function, a, dtype, promote_integers)
-    result = _reduce(function, a, axis, keepdims, reduce.reduce_prod, 1, where)
-    return result if initial is None else _with_initial(function, elementwise.mul, result, initial)
+    product, multiply = reduce.reduce_prod, elementwise.mul
+    if is_bool(dtype_of(a)):
+        product, multiply = reduce.reduce_and, elementwise.bitwise_and
+    result = _reduce(function, a, axis, keepdims, product, 1, where)
+    return result if initial is None else _with_initial(function, multiply, result, initial)
 
 
 def lowest(dtype: Any) -> Any:

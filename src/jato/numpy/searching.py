@@ -241,11 +241,13 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     (Array([1, 2], dtype=int32),)
     """
     a = as_array("nonzero", a)
+    if not a.shape:
+        raise ValueError("nonzero: argument 'a' is a number; use atleast_1d(a).nonzero()")
     if size is not None:
         fill = 0 if fill_value is None else fill_value
         fill = tuple(int(f) for f in fill) if np.ndim(fill) else int(fill)
         return _nonzero_sized(a, int(size), fill)
-    host = np.atleast_1d(host_values("nonzero", a))
+    host = host_values("nonzero", a)
     return tuple(from_host(p, canonicalize(np.int64)) for p in np.nonzero(host))
 
 

@@ -16,7 +16,10 @@ from typing import Any
 import numpy as np
 from jato.base import dtypes
 from jato.base.errors import ShapeMismatchError, require_unsharded
+from jato.control.fori_loop import fori_loop
+from jato.core.trace import Tracer
 from jato.jit.eager import public
+from jato.numpy.elementwise import power, true_divide
 from jato.numpy.index_structure import (
     Index,
     gathered_shape,
@@ -39,7 +42,8 @@ from jato.numpy.indexing import (
     without_points,
 )
 from jato.numpy.makers import select_where
-from jato.numpy.promote import as_array, as_operand, broadcast, cast, dtype_of, join_types
+from jato.numpy.promote import as_array, as_operand, broadcast, dtype_of, join_types
+from jato.numpy.reductions import as_type, max
 from jato.ops import convert, elementwise, indexing, structural
 
 
@@ -106,6 +110,10 @@ def write(
     ordered: bool = False,
 ) -> Any:
     """`x` with the elements that an index selects combined with `y`."""
+    wide = _computes_in(x, y, operation)
+    if wide is not None:
+        options = (index, operation, mode, unique, ordered)
+        return as_type(write(as_type(x, wide), y, starts, arrays, *options), dtype_of(x))
     shape = x.shape
     y = _as_update(y, x, result_shape(index, arrays))
     if mode == "wrap":
@@ -145,17 +153,33 @@ def write(
     return structural.reshape(result, shape) if result.shape != shape else result
 
 
+def _computes_in(x: Any, y: Any, operation: str) -> Any:
+    """The wider dtype in which an update is computed that is not in x's; else None."""
+    dtype = dtype_of(x)
+    if operation == "set" or dtype is dtypes.key:
+        return None
+    joined = join_types(x, as_operand("scatter", y))[0]
+    if joined == dtype:
+        return None
+    _warn_of_loss(dtype_of(y), dtype)
+    return joined
+
+
+def _warn_of_loss(given: Any, dtype: Any) -> None:
+    warnings.warn(
+        f"values of dtype {given} are written into an array of dtype {dtype}, which loses "
+        "information. Convert one of them with astype.",
+        FutureWarning,
+        stacklevel=4,
+    )
+
+
 def _as_update(y: Any, x: Any, shape: tuple[int, ...]) -> Any:
     """The new values in x's dtype, broadcast to the indexed shape."""
     y = as_operand("scatter", y)
     dtype = dtype_of(x)
     if dtype is not dtypes.key and join_types(x, y)[0] != dtype:
-        warnings.warn(
-            f"values of dtype {dtype_of(y)} are written into an array of dtype {dtype}, which loses "
-            "information. Convert one of them with astype.",
-            FutureWarning,
-            stacklevel=3,
-        )
+        _warn_of_loss(dtype_of(y), dtype)
     value = as_array("scatter", y)
     if dtype_of(value) != dtype or (hasattr(value, "aval") and value.aval.weak_type):
         value = convert.convert_element_type(value, dtype)
@@ -182,6 +206,9 @@ def _write_masked(x: Any, mask: Any, y: Any, operation: str) -> Any:
     mask = (
         structural.broadcast_in_dim(mask, x.shape, tuple(range(len(mask.shape)))) if extra else mask
     )
+    wide = _computes_in(x, y, operation)
+    if wide is not None:
+        return as_type(_write_masked(as_type(x, wide), mask, y, operation), dtype_of(x))
     y = _as_update(y, x, ())
     return select_where(mask, _COMBINE[operation](x, broadcast(y, x.shape)), x)
 
@@ -305,13 +332,12 @@ class IndexUpdateRef:
         x = self.array
         ones = structural_ones(x)
         scale = IndexUpdateRef(ones, self.index)._update("mul", values, options)
-        return divide_in_dtype(x, scale)
+        return true_divide(x, scale)
 
     def power(self, values: Any, **options: Any) -> Any:
         """The elements raised to the power `values`."""
-        read_options = {k: v for k, v in options.items() if k != "mode"}
-        old = self.get(mode="clip", **read_options)
-        return self._update("set", power_in_dtype(old, values), options)
+        scale = IndexUpdateRef(structural_ones(self.array), self.index)._update("mul", values, options)
+        return power(self.array, scale)
 
     def min(self, values: Any, **options: Any) -> Any:
         """The smaller of element and value."""
@@ -322,9 +348,30 @@ class IndexUpdateRef:
         return self._update("max", values, options)
 
     def apply(self, func: Any, **options: Any) -> Any:
-        """The elements replaced by `func` of them."""
-        read_options = {k: v for k, v in options.items() if k != "mode"}
-        return self._update("set", func(self.get(mode="clip", **read_options)), options)
+        """The elements replaced by `func` of them, as often as they are indexed."""
+        most = 1 if options.get("unique_indices") else self._most_repeated()
+        if most == 1:
+            read_options = {k: v for k, v in options.items() if k != "mode"}
+            return self._update("set", func(self.get(mode="clip", **read_options)), options)
+        zeros = structural.full(self.array.shape, np.int32(0))
+        counts = IndexUpdateRef(zeros, self.index)._update("add", 1, options)
+        if most is None:
+            most = max(counts, initial=0)
+        return fori_loop(
+            0, most, lambda i, x: select_where(elementwise.gt(counts, i), func(x), x), self.array
+        )
+
+    def _most_repeated(self) -> int | None:
+        """How often an element is indexed at most; None if the index is not known."""
+        structure, _, arrays = parse(self.array.shape, self.index, keep_out_of_bounds=True)
+        if builtins.any(isinstance(a, Tracer) for a in arrays):
+            return None
+        if not arrays or 0 in result_shape(structure, arrays):
+            return 1
+        hosts = np.broadcast_arrays(*(np.asarray(a) for a in arrays))
+        sizes = [structure.shape[axis] for axis in structure.arrays]
+        places = [np.where(a < 0, a + n, a).ravel() for a, n in zip(hosts, sizes, strict=True)]
+        return int(np.unique(np.stack(places), axis=1, return_counts=True)[1].max())
 
 
 @public()
@@ -337,21 +384,3 @@ def elementwise_negative(x: Any) -> Any:
 @public()
 def structural_ones(x: Any) -> Any:
     return structural.full(x.shape, 1, dtype_of(x))
-
-
-@public()
-def divide_in_dtype(x: Any, y: Any) -> Any:
-    if dtypes.is_inexact(dtype_of(x)):
-        return elementwise.div(x, y)
-    return convert.convert_element_type(
-        elementwise.div(*(convert.convert_element_type(v, np.float32) for v in (x, y))), dtype_of(x)
-    )
-
-
-@public()
-def power_in_dtype(x: Any, y: Any) -> Any:
-    y = cast(as_array("power", y), dtype_of(x))
-    work = x if dtypes.is_inexact(dtype_of(x)) else convert.convert_element_type(x, np.float32)
-    y = cast(y, dtype_of(work))
-    y = broadcast(y, work.shape)
-    return convert.convert_element_type(elementwise.pow(work, y), dtype_of(x))

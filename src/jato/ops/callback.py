@@ -26,7 +26,7 @@ import numpy as np
 
 from jato import _native
 from jato.base import dtypes
-from jato.base.errors import check
+from jato.base.errors import check, require_unsharded
 from jato.base.pytree import function_name, keystr, tree_flatten, tree_leaves_with_path
 from jato.core.array import ArrayImpl, from_host, from_number
 from jato.core.primitive import AxisData, Primitive
@@ -383,7 +383,7 @@ def pure_callback(
         results are not used.
       result_shape_dtypes: tree of ShapeDtypeStructs (or arrays) that describes the results.
       args, kwargs: trees of arrays.
-      sharding: accepted.
+      sharding: None; callbacks run in this process.
       vmap_method: "sequential": one call for each element of a mapped axis; "expand_dims" and
         "broadcast_all": one call, where mapped arguments have a leading axis and the others one of
         length 1, or the same; "legacy_vectorized": others have none.  None: vmap is an error.
@@ -398,7 +398,7 @@ def pure_callback(
     >>> f(jnp.array([3.0, 1.0]))
     Array([2., 4.], dtype=float32)
     """
-    del sharding
+    require_unsharded("pure_callback", sharding, "sharding")
     check(
         vmap_method is None or vmap_method in _VMAP_METHODS,
         ValueError,
@@ -424,7 +424,7 @@ def io_callback(
 
     Like `pure_callback`, but the call is never dropped, repeated or merged.  Under vmap it is
     called once for each element; with `ordered` vmap is an error.  Calls of a program happen in
-    the order of the program.
+    the order of the program.  sharding: None.
 
     >>> import jato, jato.numpy as jnp
     >>> log = []
@@ -432,7 +432,7 @@ def io_callback(
     >>> jato.effects_barrier(); log
     [2.0]
     """
-    del sharding
+    require_unsharded("io_callback", sharding, "sharding")
     types, tree = _result_types("io_callback", result_shape_dtypes)
     function, values = _operands(callback, "io_callback", args, kwargs, tree)
     outs = IO_CALLBACK.bind(

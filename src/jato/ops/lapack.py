@@ -301,14 +301,3 @@ def ormqr(
             _, work, _ = routine(side, flag, a[i][:, :k], taus[i], c[i], -1)
             out[i], _, _ = routine(side, flag, a[i][:, :k], taus[i], c[i], int(work[0].real))
     return out
-
-
-def sqrtm(a: np.ndarray) -> np.ndarray:
-    """Principal square roots, complex."""
-    out = np.empty(a.shape, _complex(a.dtype))
-    for i in _indices(a):
-        try:
-            out[i] = scipy_linalg.sqrtm(a[i].astype(out.dtype))
-        except (np.linalg.LinAlgError, ValueError):
-            out[i] = np.nan
-    return out

@@ -18,6 +18,7 @@ from jato.ops.convert import convert_element_type
 from jato.ops.elementwise_family import Elementwise, replaces, scalar_value
 from jato.ops.families import kind_of
 from jato.ops.selection import eq, select_n
+from jato.ops.structural import full_like
 from jato.ops.transcendental import log
 
 
@@ -81,8 +82,7 @@ def _pow_base(g: Any, out: Any, x: Any, y: Any) -> Any:
 
 def _pow_exponent(g: Any, out: Any, x: Any, y: Any) -> Any:
     """log(x) x^y; 0 at x = 0."""
-    one = type_of(x).dtype.type(1)
-    return mul(g, mul(log(select_n(eq(x, 0), x, one)), out))
+    return mul(g, mul(log(select_n(eq(x, 0), x, full_like(x, 1))), out))
 
 
 def _lower_pow(b: Any, x: Any, y: Any) -> Any:

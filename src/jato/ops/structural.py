@@ -16,6 +16,7 @@ import numpy as np
 from jato.base import dtypes
 from jato.base.errors import fail, require_unsharded
 from jato.core.types import type_of
+from jato.ops.convert import CONVERT
 from jato.ops.families import Shape
 from jato.ops.numbers import NUMBERS, number_as
 from jato.ops.reduction_family import Reduction
@@ -128,23 +129,28 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
         fail(TypeError, "full", f"expected fill_value to be a scalar, got {aval}.")
     if dtype is not None:
         wanted = dtypes.canonicalize(dtype)
-        if not _is_array(fill_value) and wanted is not dtypes.key:
-            with np.errstate(all="ignore"):
-                fill_value = np.asarray(fill_value).astype(wanted)[()]
-        elif aval.dtype != wanted:
-            fail(
-                TypeError,
-                "full",
-                f"expected fill_value of dtype {wanted}, got {aval}.",
-                "Try lax.convert_element_type(fill_value, dtype).",
-            )
+        fill_value = _scalar_of(fill_value, wanted, False)
     return BROADCAST_IN_DIM.bind(fill_value, shape=sizes, broadcast_dimensions=())
+
+
+def _scalar_of(value: Any, dtype: Any, weak_type: bool) -> Any:
+    if not (_is_array(value) or dtype is dtypes.key):
+        whole = dtypes.is_integer(dtype) and type(value) is float
+        if not whole or -(2.0**31) < value < 2.0**31:  # beyond: as CONVERT does it
+            with np.errstate(all="ignore"):
+                value = np.asarray(value).astype(dtype)[()]
+    aval = type_of(value)
+    if aval.dtype == dtype and aval.weak_type == weak_type:
+        return value
+    if dtypes.key in (aval.dtype, dtype):
+        fail(TypeError, "full", f"expected fill_value of dtype {dtype}, got {aval}.")
+    return CONVERT.bind(value, new_dtype=dtype, weak_type=weak_type)
 
 
 def full_like(
     x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None
 ) -> Any:
-    """`full` with the shape and dtype of `x` unless given.
+    """`full` with the shape and dtype of `x` unless given; weakly typed if x is and dtype is None.
 
     >>> full_like(full((3,), 0.0), 2.0).shape
     (3,)
@@ -153,7 +159,11 @@ def full_like(
         require_unsharded("full_like", sharding, "sharding")
     aval = type_of(x)
     sizes = aval.shape if shape is None else shape
-    return full(sizes, fill_value, aval.dtype if dtype is None else dtype)
+    if dtype is not None or not aval.weak_type:
+        return full(sizes, fill_value, aval.dtype if dtype is None else dtype)
+    if type_of(fill_value).shape:
+        fail(TypeError, "full_like", f"expected fill_value to be a scalar, got {fill_value}.")
+    return full(sizes, _scalar_of(fill_value, aval.dtype, True))
 
 
 def broadcasted_iota(

@@ -52,7 +52,8 @@ def vmap(
     arguments.  Keyword arguments are mapped along axis 0.  out_axes: where the mapped axis of
     each result goes, likewise; None only for results that do not depend on mapped arguments.
     axis_name: a name for collectives (`lax.psum`).  axis_size: needed only if nothing is mapped.
-    spmd_axis_name is accepted; sum_match must be False.
+    spmd_axis_name: the mesh axes over which JAX's partitioner spreads the mapped axis; there is no
+    partitioner here, so it has no effect.  sum_match must be False.
 
     >>> import jato.numpy as jnp
     >>> vmap(jnp.dot, in_axes=(0, None))(jnp.ones((2, 3)), jnp.ones(3))

@@ -167,3 +167,33 @@ def test_funm(a: Any) -> None:
     value, error = S.funm(a, jnp.sin, disp=False)
     close(value, scipy.linalg.sinm(a), 1e-8)
     assert 0 <= float(error) < 1e-12
+
+
+@pytest.mark.parametrize("type", [1, 2, 3])
+@pytest.mark.parametrize("a", [SQUARE, COMPLEX])
+@pytest.mark.parametrize("lower", [True, False])
+def test_generalized_eigenvalues(a: Any, type: int, lower: bool) -> None:
+    values, vectors = S.eigh(a, POSITIVE, lower=lower, type=type)
+    expected, _ = scipy.linalg.eigh(a, POSITIVE, lower=lower, type=type)
+    close(values, expected)
+    half = np.tril(a) if lower else np.triu(a)
+    full = half + half.conj().T - np.diag(np.diag(half).real)
+    full = full - 1j * np.diag(np.diag(full).imag) if np.iscomplexobj(a) else full
+    v = np.asarray(vectors)
+    left, right = {1: (full, POSITIVE), 2: (full @ POSITIVE, np.eye(5)),
+                   3: (POSITIVE @ full, np.eye(5))}[type]  # fmt: skip
+    close(left @ v, right @ v * values)
+    metric = np.linalg.inv(POSITIVE) if type == 3 else POSITIVE
+    close(v.conj().T @ metric @ v, np.eye(5))
+    some = S.eigh(np.stack([a, a]), POSITIVE, lower=lower, type=type, eigvals=(1, 3))
+    close(some[0][1], expected[1:4])
+    assert some[1].shape == (2, 5, 3)
+
+
+def test_errors_of_eigh() -> None:
+    with pytest.raises(ValueError, match="eigh: argument 'type' must be 1, 2 or 3"):
+        S.eigh(SQUARE, POSITIVE, type=4)
+    with pytest.raises(ValueError, match="eigh: arguments 'a' and 'b' must be of one size"):
+        S.eigh(SQUARE, POSITIVE[:2, :2])
+    with pytest.raises(ValueError, match="eigh: argument 'eigvals' must be"):
+        S.eigh(SQUARE, eigvals=(0, 5))

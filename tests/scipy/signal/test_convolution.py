@@ -50,6 +50,17 @@ def test_by_transforms(shapes: Any, mode: str) -> None:
         np.testing.assert_allclose(signal.fftconvolve(a, b, axes=[-1]), expected, atol=1e-4)
 
 
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("boundary", ["fill", "wrap", "symm"])
+@pytest.mark.parametrize("shapes", [((5, 4), (3, 2)), ((2, 3), (4, 3)), ((6, 6), (1, 1))])
+def test_boundaries(shapes: Any, boundary: str, mode: str) -> None:
+    a, b = _normal(*shapes[0]), _normal(*shapes[1])
+    for name in ("convolve2d", "correlate2d"):
+        expected = getattr(scipy.signal, name)(a, b, mode, boundary, 1.5)
+        found = getattr(signal, name)(a, b, mode, boundary, 1.5)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
 def test_complex_and_integers() -> None:
     a, b = _normal(6) + 1j * _normal(6), _normal(3) + 1j * _normal(3)
     for name in ("convolve", "correlate"):
@@ -84,8 +95,12 @@ def test_gradient() -> None:
         (lambda: signal.fftconvolve(_normal(3), _normal(2, 2)), ValueError, "as many axes"),
         (lambda: signal.convolve2d(_normal(3), _normal(2)), ValueError, "two axes"),
         (
-            lambda: signal.convolve2d(_normal(3, 3), _normal(2, 2), boundary="wrap"),
-            NotImplementedError, "boundary",
+            lambda: signal.convolve2d(_normal(3, 3), _normal(2, 2), boundary="mirror"),
+            ValueError, "argument 'boundary' must be",
+        ),
+        (
+            lambda: signal.correlate2d(_normal(3, 3), _normal(2, 2), fillvalue="x"),
+            TypeError, "argument 'fillvalue' must be",
         ),
         (
             lambda: signal.convolve(_normal(3, 1), _normal(2, 2), "valid"),

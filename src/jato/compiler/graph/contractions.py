@@ -115,7 +115,7 @@ def _rewritten(node: Node) -> Graph | None:
     blas = half or _is_blas_dtype(lhs)
     loops = not blas or _prefers_loops(dims)
     wide = dtypes.DTYPES[11] if half else lhs.dtype
-    if dtypes.is_inexact(out.dtype) and out.itemsize > lhs.itemsize:
+    if out.itemsize > lhs.itemsize:  # narrow integers would wrap
         wide = out.dtype
     if not loops and wide == lhs.dtype == rhs.dtype == out.dtype:
         return None

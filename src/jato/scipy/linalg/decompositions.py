@@ -16,6 +16,7 @@ from jato.numpy import linalg as jlinalg
 from jato.numpy.factorizations import matrices
 from jato.numpy.promote import as_array, broadcast, cast, common_shape, dtype_of, promote_dtypes
 from jato.ops import spectral
+from jato.ops.linalg import cholesky, triangular_solve
 from jato.ops.matrices import adjoint, identity_like
 
 
@@ -85,16 +86,65 @@ def eigh(
 ) -> Any:
     """Rising eigenvalues and eigenvectors of Hermitian matrices: (w, v), or w alone.
 
-    Raises NotImplementedError for the generalized problem and for a range of eigenvalues.
+    b: positive definite matrices, for the generalized problem: A v = w B v (type 1), A B v = w v
+    (type 2) or B A v = w v (type 3).  lower: read the lower triangles of both, else the upper ones.
+    eigvals: (first, last), which of the eigenvalues to give.  ValueError for other types and ranges.
 
     >>> import jato.numpy as jnp
-    >>> eigh(jnp.array([[2.0]]), eigvals_only=True)
-    Array([2.], dtype=float32)
+    >>> eigh(jnp.array([[2.0]]), jnp.array([[4.0]]), eigvals_only=True)
+    Array([0.5], dtype=float32)
     """
-    if b is not None or eigvals is not None or type != 1:
-        raise NotImplementedError("eigh: arguments 'b', 'eigvals' and 'type' are not supported")
-    vectors, values = spectral.eigh(matrices("eigh", a, True), lower=lower, symmetrize_input=False)
+    if type not in (1, 2, 3):
+        raise ValueError(f"eigh: argument 'type' must be 1, 2 or 3, got {type!r}")
+    if b is None:
+        a = matrices("eigh", a, square=True)
+        vectors, values = spectral.eigh(a, lower=lower, symmetrize_input=False)
+    else:
+        values, vectors = _generalized(*promote_dtypes("eigh", a, b, inexact=True), lower, type)
+    if eigvals is not None:
+        first, last = eigvals
+        if not 0 <= first <= last < values.shape[-1]:
+            raise ValueError(
+                f"eigh: argument 'eigvals' must be (first, last) with 0 <= first <= last < "
+                f"{values.shape[-1]}, got {eigvals}"
+            )
+        values, vectors = values[..., first : last + 1], vectors[..., first : last + 1]
     return values if eigvals_only else (values, vectors)
+
+
+def _generalized(a: Any, b: Any, lower: bool, type: int) -> tuple[Any, Any]:
+    """(eigenvalues, eigenvectors) of A and B = L L^H, by the standard problem of one matrix.
+
+    type 1: L^-1 A L^-H; types 2 and 3: L^H A L.
+    """
+    a = matrices("eigh", a, square=True)
+    b = matrices("eigh", b, square=True, argument="b")
+    if a.shape[-1] != b.shape[-1]:
+        raise ValueError(
+            f"eigh: arguments 'a' and 'b' must be of one size, got {a.shape} and {b.shape}"
+        )
+    lead = common_shape("eigh", (a.shape[:-2], b.shape[:-2]))
+    a, b = (broadcast(_hermitian(x, lower), (*lead, *x.shape[-2:])) for x in (a, b))
+    factor = cholesky(b, symmetrize_input=False)
+
+    def solved(x: Any, adjoint_: bool = False) -> Any:
+        return triangular_solve(
+            factor, x, left_side=True, lower=True, transpose_a=adjoint_, conjugate_a=adjoint_
+        )
+
+    if type == 1:
+        form = solved(adjoint(solved(a)))
+    else:
+        form = adjoint(factor) @ a @ factor
+    vectors, values = spectral.eigh(form, symmetrize_input=True)
+    return values, factor @ vectors if type == 3 else solved(vectors, True)
+
+
+def _hermitian(x: Any, lower: bool) -> Any:
+    """The Hermitian matrix of which one triangle is given."""
+    half = jnp.tril(x, -1) if lower else jnp.triu(x, 1)
+    diagonal = jnp.real(jnp.diagonal(x, axis1=-2, axis2=-1))[..., None, :]
+    return half + adjoint(half) + identity_like(x) * diagonal
 
 
 @public(static=("output",))

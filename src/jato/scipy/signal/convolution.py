@@ -16,6 +16,7 @@ from jato.ops.structural import rev, slice_in_dim
 from jato.ops.window import conv_general_dilated
 
 _STATIC = ("mode", "method", "precision", "boundary")
+_PAD_MODES = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}
 
 
 def _check_mode(function: str, mode: Any) -> None:
@@ -50,7 +51,9 @@ def _swaps(function: str, in1: Any, in2: Any, mode: str) -> bool:
     return not first
 
 
-def _convolution(x: Any, kernel: Any, mode: str, early: bool = True) -> Any:
+def _convolution(
+    x: Any, kernel: Any, mode: str, early: bool = True, boundary: str = "fill", fillvalue: Any = 0
+) -> Any:
     """The convolution of x with a kernel given reversed.
 
     early: 'same' begins n // 2 elements before x for a kernel of length n, else (n - 1) // 2
@@ -65,6 +68,9 @@ def _convolution(x: Any, kernel: Any, mode: str, early: bool = True) -> Any:
     }[mode]
     if rank == 0:
         return x * kernel
+    if mode != "valid" and (boundary != "fill" or fillvalue != 0):
+        outside = {"constant_values": fillvalue} if boundary == "fill" else {}
+        x, padding = jnp.pad(x, padding, _PAD_MODES[boundary], **outside), [(0, 0)] * rank
     result = conv_general_dilated(
         x.reshape((1, 1, *x.shape)), kernel.reshape((1, 1, *kernel.shape)), (1,) * rank, padding
     )
@@ -75,22 +81,27 @@ def _all_axes(x: Any) -> tuple[int, ...]:
     return tuple(range(len(x.shape)))
 
 
-def _convolve(function: str, in1: Any, in2: Any, mode: str) -> Any:
+def _convolve(
+    function: str, in1: Any, in2: Any, mode: str, boundary: str = "fill", fillvalue: Any = 0
+) -> Any:
     _check_mode(function, mode)
     in1, in2 = _operands(function, in1, in2)
     if _swaps(function, in1, in2, mode):
         in1, in2 = in2, in1
-    return _convolution(in1, rev(in2, _all_axes(in2)), mode)
+    return _convolution(in1, rev(in2, _all_axes(in2)), mode, True, boundary, fillvalue)
 
 
-def _correlate(function: str, in1: Any, in2: Any, mode: str, early: bool = True) -> Any:
+def _correlate(
+    function: str, in1: Any, in2: Any, mode: str, early: bool = True, boundary: str = "fill",
+    fillvalue: Any = 0,
+) -> Any:  # fmt: skip
     _check_mode(function, mode)
     in1, in2 = _operands(function, in1, in2)
     if is_complex(dtype_of(in2)):
         in2 = jnp.conj(in2)
     if _swaps(function, in1, in2, mode):
         return rev(_convolution(in2, in1, mode), _all_axes(in1))
-    return _convolution(in1, in2, mode, early)
+    return _convolution(in1, in2, mode, early, boundary, fillvalue)
 
 
 def _transform_axes(function: str, axes: Any, rank: int) -> tuple[int, ...]:
@@ -192,11 +203,12 @@ def _check_method(function: str, method: str) -> None:
 
 
 def _check_boundary(function: str, in1: Any, in2: Any, boundary: str, fillvalue: Any) -> None:
-    if boundary != "fill" or not (isinstance(fillvalue, (int, float)) and fillvalue == 0):
-        raise NotImplementedError(
-            f"{function}: only boundary='fill' with fillvalue=0 is there; pad the array first "
-            "(jato.numpy.pad)"
+    if boundary not in _PAD_MODES:
+        raise ValueError(
+            f"{function}: argument 'boundary' must be 'fill', 'wrap' or 'symm', got {boundary!r}"
         )
+    if not isinstance(fillvalue, (int, float, complex)):
+        raise TypeError(f"{function}: argument 'fillvalue' must be a number, got {fillvalue!r}")
     for name, x in (("in1", in1), ("in2", in2)):
         if len(getattr(x, "shape", ())) != 2:
             raise ValueError(f"{function}: argument '{name}' must have two axes")
@@ -207,7 +219,10 @@ def convolve2d(
     in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
     precision: Any = None,
 ) -> Any:  # fmt: skip
-    """The convolution of two matrices.  See `convolve`; outside of in1 are zeros.
+    """The convolution of two matrices.  See `convolve`.
+
+    boundary: what lies outside of in1: "fill", `fillvalue`; "wrap", in1 again; "symm", its mirror
+    image.  ValueError for another boundary.
 
     >>> import jato.numpy as jnp
     >>> convolve2d(jnp.ones((2, 2)), jnp.ones((1, 2)), "valid")
@@ -215,7 +230,7 @@ def convolve2d(
            [2.]], dtype=float32)
     """
     _check_boundary("convolve2d", in1, in2, boundary, fillvalue)
-    return _convolve("convolve2d", in1, in2, mode)
+    return _convolve("convolve2d", in1, in2, mode, boundary, fillvalue)
 
 
 @public(static=_STATIC)
@@ -249,4 +264,4 @@ def correlate2d(
            [2.]], dtype=float32)
     """
     _check_boundary("correlate2d", in1, in2, boundary, fillvalue)
-    return _correlate("correlate2d", in1, in2, mode, early=False)
+    return _correlate("correlate2d", in1, in2, mode, False, boundary, fillvalue)

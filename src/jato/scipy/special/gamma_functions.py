@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 import jato.numpy as jnp
-from jato.base.dtypes import is_integer
 from jato.jit.eager import public
 from jato.lax import hurwitz_zeta, incomplete_beta, incomplete_gamma
-from jato.numpy.promote import as_array, dtype_of
 from jato.ops import elementwise as ops
 from jato.ops.structural import full_like
 from jato.scipy.special.arguments import real_operand, real_operands
@@ -220,8 +220,8 @@ def multigammaln(a: Any, d: int) -> Any:
     >>> round(float(multigammaln(3.0, 1)), 4)
     0.6931
     """
-    dimension = as_array("multigammaln", d)
-    if not is_integer(dtype_of(dimension)) or dimension.ndim or int(dimension) < 1:
+    dimension = np.asarray(d)
+    if dimension.dtype.kind not in "iu" or dimension.ndim or int(dimension) < 1:
         raise ValueError(f"multigammaln: argument 'd' must be a positive integer, got {d!r}")
     a = real_operand("multigammaln", a)
     d = int(dimension)
