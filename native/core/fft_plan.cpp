@@ -1,6 +1,8 @@
 // Tables of Fourier transforms and the cache that keeps them.
 #include "fft_plan.h"
 
+#include <pthread.h>
+
 #include <cmath>
 #include <complex>
 #include <list>
@@ -11,7 +13,8 @@
 namespace jato {
 namespace {
 
-constexpr size_t kCacheBytes = 64 << 20;
+// Tables of one transform of 16 million points take 128 MiB; two that evict each other are made in each call.
+constexpr size_t kCacheBytes = 256 << 20;
 
 using Wide = std::complex<long double>;
 
@@ -87,6 +90,9 @@ struct Kept {
 std::mutex kept_mutex;
 std::list<Kept> kept;  // the last used first; guarded by the mutex
 size_t kept_bytes = 0;
+// A child must not find the mutex taken by a thread that it does not have.
+const int fork_handlers = pthread_atfork([] { kept_mutex.lock(); }, [] { kept_mutex.unlock(); },
+                                         [] { kept_mutex.unlock(); });
 
 template <class V, class Make, class Size>
 std::shared_ptr<const V> cached(const Key& key, Make make, Size size) {
@@ -101,6 +107,9 @@ std::shared_ptr<const V> cached(const Key& key, Make make, Size size) {
   std::shared_ptr<const V> made = make();
   const size_t bytes = size(*made) + 256;
   std::lock_guard lock(kept_mutex);
+  for (const Kept& other : kept) {  // another thread was faster
+    if (other.key == key) return std::static_pointer_cast<const V>(other.value);
+  }
   kept.push_front({key, made, bytes});
   kept_bytes += bytes;
   while (kept_bytes > kCacheBytes && kept.size() > 1) {

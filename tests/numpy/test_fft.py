@@ -119,3 +119,11 @@ def test_nothing_to_transform():
     for shape in ((0, 4), (3, 0, 8)):
         assert J.fft.fft(np.zeros(shape, np.complex64)).shape == shape
         assert J.fft.rfft(np.zeros(shape, np.float32)).shape == (*shape[:-1], shape[-1] // 2 + 1)
+
+
+@pytest.mark.parametrize("length", (131072, 131101, 200003))
+def test_long_lengths_with_large_factors(length):
+    """Beyond some length SciPy makes the tables, and quickly."""
+    x = np.random.default_rng(0).normal(size=length).astype("float32")
+    want = np.fft.fft(x.astype(np.float64))
+    np.testing.assert_allclose(J.fft.fft(x), want, 1e-3, 1e-3 * np.abs(want).max())
