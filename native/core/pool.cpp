@@ -244,12 +244,32 @@ struct Pool::Central {
   }
 };
 
+namespace {
+
+// The pointer is separate from its owner because a trivial thread-local needs no check for
+// initialisation.  Null before first use and after the thread's destructors ran.
+#if defined(__GLIBC__)
+// A fixed offset from the thread register instead of a call: the module is loaded late, but glibc
+// keeps room for a few such words.
+__attribute__((tls_model("initial-exec")))
+#endif
+thread_local void* thread_cache_pointer = nullptr;
+thread_local bool thread_is_ending = false;
+
+}  // namespace
+
 // Never destroyed: blocks may be let go of by static destructors of other libraries.
 Pool::Central& Pool::central() {
   static Central* const pool = [] {
     static Central* created = new Central;
     pthread_atfork([] { created->mutex.lock(); }, [] { created->mutex.unlock(); },
-                   [] { created->mutex.unlock(); });
+                   [] {
+                     // The caches of other threads lie in their memory, which is gone in a child.
+                     auto* const own = static_cast<ThreadCache*>(thread_cache_pointer);
+                     created->threads = own;
+                     if (own != nullptr) own->next = own->previous = nullptr;
+                     created->mutex.unlock();
+                   });
     return created;
   }();
   return *pool;
@@ -278,20 +298,6 @@ Pool::ThreadCache::~ThreadCache() {
   (previous != nullptr ? previous->next : pool.threads) = next;
   if (next != nullptr) next->previous = previous;
 }
-
-namespace {
-
-// The pointer is separate from its owner because a trivial thread-local needs no check for
-// initialisation.  Null before first use and after the thread's destructors ran.
-#if defined(__GLIBC__)
-// A fixed offset from the thread register instead of a call: the module is loaded late, but glibc
-// keeps room for a few such words.
-__attribute__((tls_model("initial-exec")))
-#endif
-thread_local void* thread_cache_pointer = nullptr;
-thread_local bool thread_is_ending = false;
-
-}  // namespace
 
 Pool::ThreadCache* Pool::thread_cache() noexcept {
   if (thread_cache_pointer != nullptr) return static_cast<ThreadCache*>(thread_cache_pointer);
