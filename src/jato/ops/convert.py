@@ -71,7 +71,8 @@ def convert_values(x: Any, dtype: Any) -> Any:
             if dtype.itemsize == 8:  # 2^63 - 1 is no float64
                 inside &= wide < 2.0 ** (63 if dtype.kind == "i" else 64)
             kept = np.where(inside, wide, 0).astype(dtype)
-            bound = np.where(wide > 0, info.max, info.min).astype(dtype)
+            # (as numbers of the dtype: the largest of uint64 is no C long)
+            bound = np.where(wide > 0, dtype.type(info.max), dtype.type(info.min))
             return np.where(inside | np.isnan(wide), kept, bound)
         return x.astype(dtype)
 
