@@ -19,6 +19,9 @@ constexpr int kStackSlots = 256;
 // A range of a launch takes at least this long, or handing it out costs too much.
 constexpr double kRangeNs = 2'000;
 
+// Asked for once, not in each launch.
+const TileCopyFn* const kRoutines = tile_copies();
+
 bool is_raised(const volatile int32_t* flag) { return __atomic_load_n(flag, __ATOMIC_RELAXED) != 0; }
 
 void run_kernel(const LaunchStep& step, void* const* buffers, const volatile int32_t* cancel, int64_t begin,
@@ -26,7 +29,7 @@ void run_kernel(const LaunchStep& step, void* const* buffers, const volatile int
   const KernelArgs args{
       buffers, step.params.data(),
       step.scratch_bytes > 0 ? thread_scratch(static_cast<size_t>(step.scratch_bytes)) : nullptr, cancel,
-      tile_copies()};
+      kRoutines};
   step.fn(&args, begin, end);
 }
 

@@ -25,7 +25,7 @@ from typing import Any
 from jato.base import dtypes
 from jato.compiler.fusion import cost
 from jato.compiler.fusion.partition import Group, memory_inputs
-from jato.compiler.loops.group import GroupSchedule
+from jato.compiler.loops.group import VECTORS, GroupSchedule
 from jato.compiler.loops.lower import Index, Lowering, UnplacedReduction
 from jato.compiler.loops.nest import LoopNest, divides, nested, with_ones
 from jato.compiler.loops.reductions import accumulate, cone, values_to_save
@@ -53,7 +53,6 @@ SHORT_AXIS = 8
 MOST_UNROLLED = 200.0
 # Work of a row that is done for several vectors of rows at once.
 MOST_LIGHT = 100.0
-VECTORS = 4
 # Fewer rows than these do not pay for the copies.
 FEWEST_ROWS = 64
 # Rows of the outer axes for which tiles that do not depend on them are used again.
