@@ -27,52 +27,72 @@ int read_positions(PyObject* sequence, const char* what, std::vector<int32_t>& p
   return 0;
 }
 
-int read_offsets(PyObject* sequence, size_t count, const char* what, std::vector<int64_t>& offsets) {
-  PyRef items = PyRef::steal(PySequence_Fast(sequence, what));
+// [(slot, offset in bytes), ...]
+int read_operands(PyObject* sequence, std::vector<StageOperand>& operands) {
+  PyRef items = PyRef::steal(PySequence_Fast(sequence, "Entry: operands of a part"));
   if (!items) return -1;
-  if (static_cast<size_t>(PySequence_Fast_GET_SIZE(items.get())) != count) {
-    PyErr_Format(PyExc_ValueError, "%s: expected %zu offsets, got %zd", what, count,
-                 PySequence_Fast_GET_SIZE(items.get()));
-    return -1;
-  }
-  for (size_t i = 0; i < count; ++i) {
-    long long offset = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i)));
-    if (offset == -1 && PyErr_Occurred()) return -1;
-    offsets.push_back(offset);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+    int slot;
+    long long offset;
+    PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
+    if (!PyTuple_Check(item) || !PyArg_ParseTuple(item, "iL:operand", &slot, &offset)) {
+      if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "Entry: an operand is (slot, offset)");
+      return -1;
+    }
+    operands.push_back({slot, offset});
   }
   return 0;
 }
 
-// [(device, executable, input offsets, output offsets), ...]
-int read_shards(PyObject* sequence, size_t num_inputs, size_t num_outputs, RunPlan& plan) {
-  PyRef items = PyRef::steal(PySequence_Fast(sequence, "Entry: argument 'shards'"));
+// (device, executable, inputs, outputs)
+int read_part(PyObject* item, RunPlan& plan, Stage& stage) {
+  StagePart part{};
+  PyObject *executable, *inputs, *outputs;
+  if (!PyTuple_Check(item) ||
+      !PyArg_ParseTuple(item, "iOOO:part", &part.device, &executable, &inputs, &outputs)) {
+    if (!PyErr_Occurred())
+      PyErr_SetString(PyExc_TypeError, "Entry: a part is (device, executable, inputs, outputs)");
+    return -1;
+  }
+  if (!is_executable(executable)) {
+    PyErr_Format(PyExc_TypeError, "Entry: a part's executable is a %s", Py_TYPE(executable)->tp_name);
+    return -1;
+  }
+  if (read_operands(inputs, part.inputs) < 0 || read_operands(outputs, part.outputs) < 0) return -1;
+  auto* program = reinterpret_cast<ExecutableObject*>(PyRef::borrow(executable).release());
+  plan.stage_executables.push_back(program);
+  part.executable = jato::Ref<Executable>::share(program->executable);
+  stage.parts.push_back(std::move(part));
+  return 0;
+}
+
+// stages: [[part, ...], ...]; buffers: bytes of each value between them.
+int read_stages(PyObject* sequence, PyObject* buffers, size_t num_inputs, RunPlan& plan) {
+  PyRef items = PyRef::steal(PySequence_Fast(sequence, "Entry: argument 'stages'"));
   if (!items) return -1;
+  std::vector<Stage> stages;
   for (Py_ssize_t s = 0; s < PySequence_Fast_GET_SIZE(items.get()); ++s) {
-    int device;
-    PyObject *executable, *input_offsets, *output_offsets;
-    PyObject* item = PySequence_Fast_GET_ITEM(items.get(), s);
-    if (!PyTuple_Check(item) ||
-        !PyArg_ParseTuple(item, "iOOO:shard", &device, &executable, &input_offsets, &output_offsets)) {
-      if (!PyErr_Occurred())
-        PyErr_SetString(PyExc_TypeError,
-                        "Entry: a shard is (device, executable, input offsets, output offsets)");
-      return -1;
+    PyRef parts = PyRef::steal(PySequence_Fast(PySequence_Fast_GET_ITEM(items.get(), s), "Entry: a stage"));
+    if (!parts) return -1;
+    stages.emplace_back();
+    for (Py_ssize_t p = 0; p < PySequence_Fast_GET_SIZE(parts.get()); ++p) {
+      if (read_part(PySequence_Fast_GET_ITEM(parts.get(), p), plan, stages.back()) < 0) return -1;
     }
-    if (!is_executable(executable)) {
-      PyErr_Format(PyExc_TypeError, "Entry: a shard's executable is a %s", Py_TYPE(executable)->tp_name);
-      return -1;
-    }
-    Shard shard{device, reinterpret_cast<ExecutableObject*>(PyRef::borrow(executable).release()), {}, {}};
-    plan.shards.push_back(shard);
-    if (plan.shards.back().executable->input_types.size() != num_inputs ||
-        plan.shards.back().executable->output_types.size() != num_outputs) {
-      PyErr_SetString(PyExc_ValueError,
-                      "Entry: a shard's executable has another number of inputs or outputs");
-      return -1;
-    }
-    if (read_offsets(input_offsets, num_inputs, "input offsets", plan.shards.back().input_offsets) < 0 ||
-        read_offsets(output_offsets, num_outputs, "output offsets", plan.shards.back().output_offsets) < 0)
-      return -1;
+  }
+  PyRef sizes = PyRef::steal(PySequence_Fast(buffers, "Entry: argument 'buffers'"));
+  if (!sizes) return -1;
+  std::vector<size_t> bytes;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sizes.get()); ++i) {
+    bytes.push_back(PyLong_AsSize_t(PySequence_Fast_GET_ITEM(sizes.get(), i)));
+    if (PyErr_Occurred()) return -1;
+  }
+  for (const ArrayType* type : plan.output_types) bytes.push_back(static_cast<size_t>(type->nbytes));
+  try {
+    plan.staged = std::make_shared<StagedProgram>(static_cast<int>(num_inputs), std::move(bytes),
+                                                  static_cast<int>(plan.output_types.size()), std::move(stages));
+  } catch (...) {
+    set_current_error();
+    return -1;
   }
   return 0;
 }
@@ -102,7 +122,8 @@ void entry_free_members(Entry* entry) {
 }
 
 int fill_entry(Entry* entry, PyObject* executable, PyObject* out_tree, PyObject* selection,
-               PyObject* constants, PyObject* donated, PyObject* shards, PyObject* output_types) {
+               PyObject* constants, PyObject* donated, PyObject* stages, PyObject* buffers,
+               PyObject* output_types) {
   RunPlan& plan = entry->plan;
   entry->out_tree = reinterpret_cast<TreeDef*>(PyRef::borrow(out_tree).release());
   if (read_positions(selection, "Entry: argument 'leaf_selection'", plan.selection) < 0 ||
@@ -120,7 +141,7 @@ int fill_entry(Entry* entry, PyObject* executable, PyObject* out_tree, PyObject*
     plan.constants.push_back(PyRef::borrow(constant).release());
   }
   size_t num_inputs = plan.selection.size() + plan.constants.size();
-  if (shards != Py_None) {
+  if (stages != Py_None) {
     PyRef types = PyRef::steal(PySequence_Fast(output_types, "Entry: argument 'output_types'"));
     if (!types) return -1;
     for (Py_ssize_t j = 0; j < PySequence_Fast_GET_SIZE(types.get()); ++j) {
@@ -133,11 +154,7 @@ int fill_entry(Entry* entry, PyObject* executable, PyObject* out_tree, PyObject*
       plan.output_types.push_back(reinterpret_cast<ArrayType*>(PyRef::borrow(type).release()));
     }
     entry->num_outputs = static_cast<int32_t>(plan.output_types.size());
-    if (read_shards(shards, num_inputs, plan.output_types.size(), plan) < 0) return -1;
-    if (plan.shards.empty()) {
-      PyErr_SetString(PyExc_ValueError, "Entry: argument 'shards' is empty");
-      return -1;
-    }
+    if (read_stages(stages, buffers, num_inputs, plan) < 0) return -1;
   } else {
     if (!is_executable(executable)) {
       PyErr_Format(PyExc_TypeError, "Entry: argument 'executable': expected an Executable, got %s",
@@ -166,17 +183,18 @@ int fill_entry(Entry* entry, PyObject* executable, PyObject* out_tree, PyObject*
 
 PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"executable",   "out_tree", "leaf_selection", "constants", "donated",
-                                "effects",      "device",   "placement",      "info",      "shards",
-                                "output_types", "ordered",  nullptr};
+                                "effects",      "device",   "placement",      "info",      "stages",
+                                "buffers",      "output_types", "ordered", nullptr};
   PyRef empty = PyRef::steal(PyTuple_New(0));
   if (!empty) return nullptr;
   PyObject *executable, *out_tree, *selection, *constants = empty.get(), *donated = empty.get(),
                                                *effects = Py_None;
-  PyObject *placement = Py_None, *info = Py_None, *shards = Py_None, *output_types = empty.get();
+  PyObject *placement = Py_None, *info = Py_None, *stages = Py_None, *buffers = empty.get(),
+           *output_types = empty.get();
   int device = 0, ordered = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|OOO$iOOOOp:Entry", const_cast<char**>(names),
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|OOO$iOOOOOp:Entry", const_cast<char**>(names),
                                    &executable, &out_tree, &selection, &constants, &donated, &effects,
-                                   &device, &placement, &info, &shards, &output_types, &ordered))
+                                   &device, &placement, &info, &stages, &buffers, &output_types, &ordered))
     return nullptr;
   if (!is_tree_def(out_tree)) {
     PyErr_Format(PyExc_TypeError, "Entry: argument 'out_tree': expected a PyTreeDef, got %s",
@@ -197,7 +215,7 @@ PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   entry->plan.ordered = ordered != 0;
   entry->plan.device = device;
   set_global(entry->plan.placement, placement);
-  if (fill_entry(entry, executable, out_tree, selection, constants, donated, shards, output_types) < 0)
+  if (fill_entry(entry, executable, out_tree, selection, constants, donated, stages, buffers, output_types) < 0)
     return nullptr;
   return owner.release();
 }
@@ -207,7 +225,7 @@ int entry_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(entry->plan.executable);
   Py_VISIT(entry->plan.placement);
-  for (Shard& shard : entry->plan.shards) Py_VISIT(shard.executable);
+  for (ExecutableObject* executable : entry->plan.stage_executables) Py_VISIT(executable);
   Py_VISIT(entry->out_tree);
   Py_VISIT(entry->effects);
   Py_VISIT(entry->info);
@@ -260,7 +278,7 @@ PyMemberDef entry_members[] = {
 };
 
 PyGetSetDef entry_getset[] = {
-    {"executable", get_executable, nullptr, "the Executable, None with shards", nullptr},
+    {"executable", get_executable, nullptr, "the Executable, None with stages", nullptr},
     {"device", get_device, nullptr, "the logical device", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
@@ -282,13 +300,14 @@ PyType_Slot entry_slots[] = {
     {Py_tp_doc,
      const_cast<char*>(
          "Entry(executable, out_tree, leaf_selection, constants=(), donated=(), effects=None, *, device=0,\n"
-         "      placement=None, info=None, shards=None, output_types=(), ordered=False)\n--\n\n"
+         "      placement=None, info=None, stages=None, buffers=(), output_types=(), ordered=False)\n--\n\n"
          "Compiled code for one signature.  The executable's inputs are the selected dynamic leaves, in\n"
          "this order, then the constants (Arrays).  `donated` are positions of leaves whose arrays are\n"
-         "deleted by the call.  `placement` is given to the results.  With `shards`, a list of (device,\n"
-         "executable, input offsets in bytes, output offsets in bytes), the parts run on their devices and\n"
-         "write pieces of results of `output_types`; `executable` is None then.  An `ordered` program never\n"
-         "overtakes queued work of its device.")},
+         "deleted by the call.  `placement` is given to the results.  With `stages` the program is spread\n"
+         "over devices and `executable` is None: each stage is a list of parts (device, executable, inputs,\n"
+         "outputs) that run on their devices, or one part of device -1 that runs when all have arrived.  Its\n"
+         "inputs and outputs are (slot, offset in bytes); slots are the inputs, then `buffers` (their bytes),\n"
+         "then results of `output_types`.  An `ordered` program never overtakes queued work of its device.")},
     {0, nullptr},
 };
 

@@ -1,4 +1,4 @@
-// Runs on the queues of devices: one program on one device, or its shards on several.
+// Runs on the queues of devices: one program on one device, or stages on several.
 #pragma once
 
 #include "inputs.h"
@@ -12,8 +12,8 @@ inline constexpr double kKeepGilNs = 20'000;
 int run_queued(const RunPlan& plan, Signature& signature, Inputs& inputs,
                SmallVector<PyObject*, 128>& results);
 
-// Runs the shards of the plan, queued unless they are very light.  `pending`: some input is.
-int run_shards(const RunPlan& plan, Signature& signature, Inputs& inputs, bool pending,
+// Runs the stages of the plan, queued unless they are very light.  `pending`: some input is.
+int run_stages(const RunPlan& plan, Signature& signature, Inputs& inputs, bool pending,
                SmallVector<PyObject*, 128>& results);
 
 }  // namespace jato::bind

@@ -115,10 +115,11 @@ void release_plan(RunPlan& plan) {
   Py_CLEAR(plan.executable);
   for (PyObject*& constant : plan.constants) Py_CLEAR(constant);
   Py_CLEAR(plan.placement);
-  for (Shard& shard : plan.shards) Py_CLEAR(shard.executable);
+  for (ExecutableObject*& executable : plan.stage_executables) Py_CLEAR(executable);
   for (ArrayType*& type : plan.output_types) Py_CLEAR(type);
   plan.constants.clear();
-  plan.shards.clear();
+  plan.staged.reset();
+  plan.stage_executables.clear();
   plan.output_types.clear();
 }
 
@@ -145,7 +146,7 @@ int run_plan(const RunPlan& plan, Signature& signature, SmallVector<PyObject*, 1
     if (status < 0) return -1;
     pending |= status > 0;
   }
-  if (JATO_UNLIKELY(!plan.shards.empty())) return run_shards(plan, signature, inputs, pending, results);
+  if (JATO_UNLIKELY(plan.staged != nullptr)) return run_stages(plan, signature, inputs, pending, results);
   const Executable& executable = *plan.executable->executable;
   bool heavy = executable.cost_ns() >= kInlineLimitNs;
   bool trial = false;
@@ -155,14 +156,14 @@ int run_plan(const RunPlan& plan, Signature& signature, SmallVector<PyObject*, 1
   }
   if (JATO_UNLIKELY(heavy || pending || plan.ordered)) {
     DeviceQueue& queue = DeviceQueue::get(plan.device);
-    if (queue.on_queue_thread()) {  // a callback: its own queue is busy with it
+    if (DeviceQueue::on_any_queue_thread()) {  // a callback: its queue, or all, may wait for it to end
       signature.hold_all();
       if (pending && settle_inputs(plan, signature, inputs) < 0) return -1;
     } else if (heavy || pending || queue.depth() > 0) {
       return run_queued(plan, signature, inputs, results);
     }
   }
-  if (JATO_UNLIKELY(trial) && !DeviceQueue::get(plan.device).on_queue_thread()) {
+  if (JATO_UNLIKELY(trial) && !DeviceQueue::on_any_queue_thread()) {
     int status = run_trial(plan, signature, inputs, results);
     return status > 0 ? run_queued(plan, signature, inputs, results) : status;
   }

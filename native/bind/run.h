@@ -3,27 +3,22 @@
 //   below 20 us (the compiler's estimate)   at once, with the GIL
 //   below kInlineLimitNs                    at once, without the GIL
 //   above, or when an input is pending      queued; the results are pending arrays
+//   in stages over several devices          jobs.cpp
 #pragma once
 
+#include <memory>
 #include <vector>
 
+#include "../core/stages.h"
 #include "array.h"
 #include "executable_object.h"
 #include "signature.h"
 
 namespace jato::bind {
 
-// One part of a program that is spread over devices: it reads and writes pieces of the whole arrays.
-struct Shard {
-  int device;
-  ExecutableObject* executable;         // owned
-  std::vector<int64_t> input_offsets;   // bytes into each input
-  std::vector<int64_t> output_offsets;  // bytes into each output
-};
-
 // How an entry is run.
 struct RunPlan {
-  ExecutableObject* executable = nullptr;  // owned; nullptr when there are shards
+  ExecutableObject* executable = nullptr;  // owned; nullptr when there are stages
   std::vector<int32_t> selection;          // leaf of each leading input
   std::vector<PyObject*> constants;        // owned Arrays: the trailing inputs
   std::vector<int32_t> donated;            // leaves to delete, by position among the dynamic leaves
@@ -31,8 +26,9 @@ struct RunPlan {
   bool ordered = false;                    // never overtakes queued work of its device
   int device = 0;
   PyObject* placement = nullptr;  // owned; of the results
-  std::vector<Shard> shards;
-  std::vector<ArrayType*> output_types;  // owned; with shards: of the whole results
+  std::shared_ptr<const StagedProgram> staged;      // spread over devices
+  std::vector<ExecutableObject*> stage_executables;  // owned; those of its parts
+  std::vector<ArrayType*> output_types;              // owned; with stages: of the results
 };
 
 void release_plan(RunPlan& plan);

@@ -102,10 +102,7 @@ PyObject* queue_depth(PyObject*, PyObject* value) {
 
 // Is this a thread of a device, so that a callback runs here?
 PyObject* on_queue_thread(PyObject*, PyObject*) {
-  for (int device = 0; device < DeviceQueue::count(); ++device) {
-    if (DeviceQueue::get(device).on_queue_thread()) Py_RETURN_TRUE;
-  }
-  Py_RETURN_FALSE;
+  return PyBool_FromLong(DeviceQueue::on_any_queue_thread());
 }
 
 // Waits for everything queued on all devices.

@@ -55,15 +55,6 @@ PyObject* default_class(ErrorKind kind) {
   }
 }
 
-// Is this the thread of the device's queue, or for -1 of any device's?
-bool on_queue_of(int device) {
-  if (device >= 0) return DeviceQueue::get(device).on_queue_thread();
-  for (int i = 0; i < DeviceQueue::count(); ++i) {
-    if (DeviceQueue::get(i).on_queue_thread()) return true;
-  }
-  return false;
-}
-
 void raise_error(ErrorKind kind, const char* message) {
   if (!runtime_error) {
     PyErr_SetString(default_class(kind), message);
@@ -180,7 +171,7 @@ void release_dead() {
 
 int wait_for(Event* event, int device) {
   if (event->ready()) return 0;
-  if (on_queue_of(device)) {
+  if (DeviceQueue::comes_after_this(*event, device)) {
     PyErr_SetString(
         PyExc_RuntimeError,
         "a callback that runs on a device waits for a result that the same device computes later. "
@@ -209,7 +200,7 @@ int wait_for(Event* event, int device) {
 
 int wait_for_depth(int device, int64_t depth) {
   DeviceQueue& queue = DeviceQueue::get(device);
-  if (queue.depth() <= depth || queue.on_queue_thread()) return 0;
+  if (queue.depth() <= depth || DeviceQueue::on_any_queue_thread()) return 0;
   for (;;) {
     bool ready;
     {

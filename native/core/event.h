@@ -55,6 +55,7 @@ class Event {
 
   std::atomic<int32_t> references_{1};
   std::atomic<State> state_{State::Pending};
+  std::atomic<uint64_t> order_{0};  // of the job that makes it, among all that were ever queued; set by the queue
   int parts_;                 // guarded by mutex_
   std::exception_ptr error_;  // written before state_ becomes Failed, never after
   std::mutex mutex_;

@@ -39,6 +39,7 @@ constexpr auto kPollTime = std::chrono::milliseconds(20);
 
 struct Registry {
   std::mutex mutex;
+  std::mutex submission;  // held while the jobs of a group are queued; taken after `mutex`
   std::vector<DeviceQueue*> queues;  // by index; null where none was made
   std::atomic<int> count;
 
@@ -54,6 +55,11 @@ Registry& registry() {
 }
 
 thread_local const DeviceQueue* queue_of_thread = nullptr;
+thread_local const Job* job_of_thread = nullptr;
+thread_local uint64_t order_of_thread = 0;
+
+// Counts jobs as they are queued.
+std::atomic<uint64_t> last_order{0};
 
 std::exception_ptr make_error(ErrorKind kind, const char* message) {
   return std::make_exception_ptr(Error(kind, message));
@@ -93,6 +99,11 @@ void DeviceQueue::submit(std::unique_ptr<Job> job) {
   State* const state = state_;
   job->num_threads_ = thread_override();
   std::lock_guard lock(state->mutex);
+  if (job->done) {
+    uint64_t none = 0;  // a group has the number of its first job
+    job->done->order_.compare_exchange_strong(none, last_order.fetch_add(1, std::memory_order_relaxed) + 1,
+                                              std::memory_order_relaxed);
+  }
   if (!state->thread_started) {
     SignalsBlocked signals_blocked;
     std::thread([this, state] { work(this, state); }).detach();
@@ -103,6 +114,11 @@ void DeviceQueue::submit(std::unique_ptr<Job> job) {
   state->submitter_cpu.store(current_cpu(), std::memory_order_relaxed);
   state->arrivals.fetch_add(1, std::memory_order_release);
   state->job_came.notify_one();
+}
+
+void DeviceQueue::submit_all(std::vector<std::pair<DeviceQueue*, std::unique_ptr<Job>>> jobs) {
+  std::lock_guard lock(registry().submission);
+  for (auto& [queue, job] : jobs) queue->submit(std::move(job));
 }
 
 void DeviceQueue::work(DeviceQueue* queue, State* state) {
@@ -146,12 +162,15 @@ void DeviceQueue::run_job(State* state, std::unique_ptr<Job> job) {
       event->rethrow_if_failed();
     }
     set_thread_override(job->num_threads_);
+    job_of_thread = job.get();
+    order_of_thread = job->done ? job->done->order_.load(std::memory_order_relaxed) : 0;
     job->run(&state->cancel);
     if (is_raised(state->cancel)) throw Error(ErrorKind::Cancelled, "the computation was cancelled");
   } catch (...) {
     error = std::current_exception();
   }
   set_thread_override(0);
+  job_of_thread = nullptr;
   const Ref<Event> done = std::move(job->done);
   job.reset();
   if (!done) return;
@@ -182,6 +201,13 @@ void DeviceQueue::cancel() {
   state->job_done.notify_all();
 }
 
+void DeviceQueue::cancel_running(const Event* done) {
+  State* const state = state_;
+  std::lock_guard lock(state->mutex);
+  if (state->running && state->running_event.get() == done)
+    __atomic_store_n(&state->cancel, 1, __ATOMIC_RELAXED);
+}
+
 int64_t DeviceQueue::depth() const noexcept { return state_->depth.load(std::memory_order_acquire); }
 
 bool DeviceQueue::wait_depth(int64_t n, std::chrono::nanoseconds timeout) {
@@ -192,6 +218,16 @@ bool DeviceQueue::wait_depth(int64_t n, std::chrono::nanoseconds timeout) {
 }
 
 bool DeviceQueue::on_queue_thread() const noexcept { return queue_of_thread == this; }
+
+bool DeviceQueue::on_any_queue_thread() noexcept { return queue_of_thread != nullptr; }
+
+// Waits for earlier work always end: it waits for earlier work only, and stands before this job on any queue.
+bool DeviceQueue::comes_after_this(const Event& event, int device) noexcept {
+  if (queue_of_thread == nullptr || event.ready()) return false;
+  if (job_of_thread != nullptr && event.order_.load(std::memory_order_relaxed) < order_of_thread) return false;
+  return device < 0 || queue_of_thread->index_ == device ||
+         (job_of_thread != nullptr && job_of_thread->spans(device));
+}
 
 namespace {
 
@@ -225,6 +261,7 @@ bool DeviceQueue::drain_all(std::chrono::nanoseconds timeout) {
 
 void DeviceQueue::before_fork() {
   registry().mutex.lock();
+  registry().submission.lock();
   for (DeviceQueue* queue : registry().queues) {
     if (queue != nullptr) queue->state_->mutex.lock();
   }
@@ -234,6 +271,7 @@ void DeviceQueue::after_fork_parent() {
   for (DeviceQueue* queue : registry().queues) {
     if (queue != nullptr) queue->state_->mutex.unlock();
   }
+  registry().submission.unlock();
   registry().mutex.unlock();
 }
 
@@ -252,6 +290,8 @@ void DeviceQueue::after_fork_child() {
     queue->state_ = new State;
   }
   queue_of_thread = nullptr;
+  job_of_thread = nullptr;
+  registry().submission.unlock();
   registry().mutex.unlock();
 }
 

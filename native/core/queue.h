@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "event.h"
@@ -19,6 +20,11 @@ class Job {
   virtual ~Job() = default;
   // Runs on the queue's thread.  `cancel` becomes nonzero when the job shall stop early.
   virtual void run(const volatile int32_t* cancel) = 0;
+  // Does it wait, while it runs, for a job that was queued together with it on this device?
+  virtual bool spans(int device) const noexcept {
+    (void)device;
+    return false;
+  }
 
   Ref<Event> done;                   // null: nobody waits
   std::vector<Ref<Event>> wait_for;  // results of other devices; one that failed fails this job
@@ -41,9 +47,14 @@ class DeviceQueue {
   // Appends a job.  The job is destroyed on the queue's thread, before its event completes, so that
   // references it held are gone when a waiter goes on.
   void submit(std::unique_ptr<Job> job);
+  // Appends jobs that wait for each other while they run, one to each queue: no other such group comes
+  // between them.  If a job cannot be queued, those left are destroyed and the error is thrown.
+  static void submit_all(std::vector<std::pair<DeviceQueue*, std::unique_ptr<Job>>> jobs);
   // Raises the cancel flag of the running job and fails the queued ones with Error(Cancelled).
   // Jobs submitted later run normally.
   void cancel();
+  // Raises the cancel flag of the running job if this is its event.
+  void cancel_running(const Event* done);
   // Jobs queued or running.
   int64_t depth() const noexcept;
   // Waits until depth() <= n; returns whether that is so.  A caller far ahead of its device should
@@ -52,6 +63,10 @@ class DeviceQueue {
   bool drain(std::chrono::nanoseconds timeout) { return wait_depth(0, timeout); }
   // True on this queue's own thread (waiting for its events there would never end).
   bool on_queue_thread() const noexcept;
+  static bool on_any_queue_thread() noexcept;
+  // Would a wait for this event, of work on `device` (negative: on several), never end, because that work
+  // comes after the job that this thread runs?
+  static bool comes_after_this(const Event& event, int device) noexcept;
 
   static void cancel_all();
   // To be called before the interpreter goes away, and before fork (a job that is pending in the

@@ -205,13 +205,17 @@ class CallSignature:
     argument_trees: tuple[PyTreeDef | None, ...]
     in_tree: PyTreeDef
 
+_Part: TypeAlias = tuple[int, Executable, Sequence[tuple[int, int]], Sequence[tuple[int, int]]]
+
 class Entry:
     """Compiled code for one signature.
 
     The executable's inputs are the selected dynamic leaves, then the constants.  `donated` are
-    positions of leaves whose arrays the call deletes.  With `shards` (device, executable, input
-    offsets in bytes, output offsets in bytes) the parts run on their devices and write pieces of
-    results of `output_types`.  An `ordered` program never overtakes queued work of its device.
+    positions of leaves whose arrays the call deletes.  With `stages` the program is spread over
+    devices: each stage is a list of parts (device, executable, inputs, outputs) that run on their
+    devices, or one part of device -1 that runs when all have arrived.  Its inputs and outputs are
+    (slot, offset in bytes); slots are the inputs, then `buffers` (their bytes), then results of
+    `output_types`.  An `ordered` program never overtakes queued work of its device.
     """
 
     def __new__(
@@ -226,7 +230,8 @@ class Entry:
         device: int = 0,
         placement: Any = None,
         info: Any = None,
-        shards: Sequence[tuple[int, Executable, Sequence[int], Sequence[int]]] | None = None,
+        stages: Sequence[Sequence[_Part]] | None = None,
+        buffers: Sequence[int] = (),
         output_types: Sequence[ArrayType] = (),
         ordered: bool = False,
     ) -> Entry: ...

@@ -1,4 +1,4 @@
-"""Queued execution: pending arrays, errors, order, devices, shards, signals, fork."""
+"""Queued execution: pending arrays, errors, order, devices, stages, signals, fork."""
 
 import gc
 import os
@@ -211,7 +211,7 @@ def test_ordered_programs_do_not_overtake():
     assert log == ["heavy", "light"]
 
 
-def shard_entry(devices, cost_ns=HEAVY):
+def spread_entry(devices, cost_ns=HEAVY):
     """x + y of float32[8, 4], two rows to a device, y shared by all."""
     rows = 8 // len(devices)
     part = f32(rows, 4)
@@ -225,16 +225,19 @@ def shard_entry(devices, cost_ns=HEAVY):
         b.output_alias(part, "input", 0)
         executables.append(b.finish(0, cost_ns))
     step = rows * 16
-    shards = [(d, e, (i * step, 0), (i * step, i * step)) for i, (d, e) in enumerate(zip(devices, executables, strict=True))]
+    parts = [
+        (d, e, [(0, i * step), (1, 0)], [(2, i * step), (3, i * step)])
+        for i, (d, e) in enumerate(zip(devices, executables, strict=True))
+    ]
     tree = _native.tree_flatten((0, 0))[1]
     return _native.Entry(
-        None, tree, [0, 1], placement="spread", shards=shards, output_types=[f32(8, 4), f32(8, 4)]
+        None, tree, [0, 1], placement="spread", stages=[parts], output_types=[f32(8, 4), f32(8, 4)]
     )
 
 
 @pytest.mark.parametrize("cost_ns", [1.0, HEAVY])
-def test_shards(two_devices, cost_ns):
-    entry = shard_entry([0, 1, 0, 1], cost_ns)
+def test_parts_on_their_devices(two_devices, cost_ns):
+    entry = spread_entry([0, 1, 0, 1], cost_ns)
     x = np.arange(32, dtype="f4").reshape(8, 4)
     y = np.ones((2, 4), "f4")
     a, b = entry.run([from_numpy(x), from_numpy(y)])
@@ -245,13 +248,34 @@ def test_shards(two_devices, cost_ns):
     np.testing.assert_array_equal(to_numpy(b), x)
 
 
-def test_wrong_shards():
-    with pytest.raises(ValueError, match="empty"):
-        _native.Entry(None, LEAF, [0], shards=[], output_types=[f32(1)])
-    with pytest.raises(ValueError, match="number of inputs"):
-        _native.Entry(None, LEAF, [0], shards=[(0, add_executable(), (0,), (0,))], output_types=[f32(8)])
-    with pytest.raises(TypeError, match="shard"):
-        _native.Entry(None, LEAF, [0], shards=[3], output_types=[f32(8)])
+def test_wrong_stages():
+    add = add_executable()
+    operands = [(0, 0), (0, 0)]
+
+    def entry(*stages, buffers=()):
+        return _native.Entry(None, LEAF, [0], stages=stages, buffers=buffers, output_types=[f32(8)])
+
+    entry([(0, add, operands, [(1, 0)])])
+    for stages, message in [
+        ([], "no local stage"),
+        ([[]], "empty"),
+        ([[(-1, add, operands, [(1, 0)])]], "no local stage"),
+        ([[(-2, add, operands, [(1, 0)])]], "no device"),
+        ([[(-1, add, operands, [(1, 0)])] * 2], "one part"),
+        ([[(0, add, [(0, 0)], [(1, 0)])]], "number of inputs"),
+        ([[(0, add, [(0, 0), (2, 0)], [(1, 0)])]], "no slot 2"),
+        ([[(0, add, operands, [(0, 0)])]], "no slot 0 to write"),
+        ([[(0, add, [(0, 0), (1, 0)], [(1, 0)])]], "before it is written"),
+        ([[(0, add, operands, [(1, 4)])]], "outside"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            entry(*stages)
+    with pytest.raises(ValueError, match="nothing writes"):
+        entry([(0, add, operands, [(1, 0)])], buffers=[32])
+    with pytest.raises(TypeError, match="a part is"):
+        entry([3])
+    with pytest.raises(TypeError, match="operand is"):
+        entry([(0, add, [3], [])])
 
 
 def test_callbacks_may_call_jato():

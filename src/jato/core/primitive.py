@@ -149,13 +149,15 @@ class Primitive:
 
 
 class AxisData:
-    """The axis that batching adds: its name (or None) and size."""
+    """The axis that batching adds: its name (or None) and size, and the number of its first member,
+    which is not 0 where it is a piece of a longer axis."""
 
-    __slots__ = ("name", "size")
+    __slots__ = ("name", "size", "start")
 
-    def __init__(self, name: Any, size: int):
+    def __init__(self, name: Any, size: int, start: int = 0):
         self.name = name
         self.size = size
+        self.start = start
 
 
 def _registered(name: str) -> Primitive:

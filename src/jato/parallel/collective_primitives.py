@@ -21,7 +21,7 @@ import numpy as np
 
 from jato.core.primitive import AxisData
 from jato.core.types import ArrayType, Zero, array_type, tangent_type, type_of
-from jato.ops.arithmetic import div, mul
+from jato.ops.arithmetic import add, div, mul
 from jato.ops.convert import convert_element_type
 from jato.ops.elementwise import eq, select_n
 from jato.ops.families import TypeCached, transposed
@@ -355,7 +355,8 @@ class AxisIndex(Collective):
     def batch(
         self, axis: AxisData, operands: Sequence[Any], dims: Sequence[Any], **params: Any
     ) -> Batched:
-        return iota(np.int32, axis.size), 0
+        numbers = iota(np.int32, axis.size)
+        return (add(numbers, np.int32(axis.start)) if axis.start else numbers), 0
 
 
 AXIS_INDEX = AxisIndex("axis_index")

@@ -6,7 +6,8 @@ to the number of devices this is JAX's pmap.  Memory is shared, so a share of an
 along axis 0 is a piece of it and no copy, and results are written piece by piece into one array
 that the next pmap takes apart the same way.
 
-Collectives and results whose mapped axis is not in front make it one program over the whole axis.
+Where the function communicates over the axis it is cut into stages (stages.py): shares run apart
+from each other and meet at collectives.  Light functions are one program over the whole axis.
 
 Start at `pmap`; `PmapState.cold` compiles.
 """
@@ -22,7 +23,6 @@ from jato import _native
 from jato.base.config import config
 from jato.base.pytree import broadcast_prefix, tree_flatten
 from jato.base.signatures import leaf_names
-from jato.control.call import graph_axis_names
 from jato.core.effects import graph_has_effect
 from jato.core.graph import Graph, constants_to_inputs, evaluate
 from jato.core.placement import Device
@@ -33,8 +33,9 @@ from jato.jit import debug_values
 from jato.jit.api import dress
 from jato.jit.pipeline import JitState, TracedCall, split_arguments
 from jato.jit.spec import JitSpec, make_spec
-from jato.ops.structural import slice_in_dim, transpose
 from jato.parallel.devices import pick_devices
+from jato.parallel.stage_programs import ElementCall, StageBuilder, moved, shares_of
+from jato.parallel.stages import Cut, cut
 from jato.transforms.batching import batch_graph, named_axis
 from jato.transforms.vmap import vmap
 
@@ -71,22 +72,6 @@ class SplitOverDevices:
         rest = (slice(None),) * (len(shape) - 1)
         rows = zip(self.devices, self.sizes, ends, strict=True)
         return [(device, (slice(end - size, end), *rest)) for device, size, end in rows]
-
-
-@dataclass(frozen=True)
-class ElementCall:
-    """A call traced on one element.
-
-    element    its graph, without the mapped axis
-    avals      types of the dynamic leaves, with it; dims: where each has it, or None
-    size       its length; out_axes: where it goes in each result, or None
-    """
-
-    element: TracedCall
-    avals: list[Any]
-    dims: list[int | None]
-    size: int
-    out_axes: list[Any]
 
 
 def pmap(
@@ -204,16 +189,19 @@ class PmapState(JitState):
         return None, self.entry(self.element_call(arguments, avals, in_tree), [])
 
     def entry(self, call: ElementCall, donated: list[int]) -> Any:
-        if self.mapping.axis_name in graph_axis_names(call.element.graph) or any(
-            axis != 0 for axis in call.out_axes
-        ):
+        devices, _ = self.targets(call.size)
+        axis = AxisData(self.mapping.axis_name, call.size)
+        if len(devices) == 1:
             return self.whole_entry(call, donated)
-        return self.shared_entry(call, donated)
+        parts = cut(call.element.graph, axis, call.dims, call.out_axes)
+        if all(stage.whole for stage in parts.stages):
+            return self.whole_entry(call, donated)
+        return self.staged_entry(call, parts, donated)
 
     def trace(self, arguments: Any, avals: Sequence[Any], in_tree: Any) -> TracedCall:
         """The whole call as one program (`trace`, `lower`, `eval_shape`)."""
         call = self.element_call(arguments, avals, in_tree)
-        return self.program(call, 0, call.size)
+        return self.program(call)
 
     def element_call(self, arguments: Any, avals: Sequence[Any], in_tree: Any) -> ElementCall:
         """The user's function traced once, on one element along the mapped axis."""
@@ -227,69 +215,56 @@ class PmapState(JitState):
             self.check_output_axis(axis, out.aval)
         return ElementCall(element, list(avals), dims, size, out_axes)
 
-    def program(self, call: ElementCall, start: int, stop: int) -> TracedCall:
-        """The function of elements start to stop; arguments mapped along axis 0 are pieces."""
-        whole = (start, stop) == (0, call.size)
-        axis = AxisData(self.mapping.axis_name, stop - start)
+    def program(self, call: ElementCall) -> TracedCall:
+        """The function of the whole axis."""
+        axis = AxisData(self.mapping.axis_name, call.size)
         closed, consts = constants_to_inputs(call.element.graph)
         dims = [None] * len(consts) + call.dims
         batched = batch_graph(closed, axis, dims, (True,) * len(closed.outputs))
 
-        def on_share(*leaves: Any) -> list[Any]:
-            cut = [
-                x if whole or d in (None, 0) else slice_in_dim(x, start, stop, axis=d)
-                for x, d in zip(leaves, call.dims, strict=True)
-            ]
-            outs = evaluate(batched.graph, *batched.consts, *consts, *cut)
-            return [_moved(x, a) for x, a in zip(outs, call.out_axes, strict=True)]
+        def on_axis(*leaves: Any) -> list[Any]:
+            outs = evaluate(batched.graph, *batched.consts, *consts, *leaves)
+            return [moved(x, a) for x, a in zip(outs, call.out_axes, strict=True)]
 
-        avals = [
-            _with_length(a, stop - start) if d == 0 else a
-            for a, d in zip(call.avals, call.dims, strict=True)
-        ]
-        graph = trace_to_graph(on_share, avals, self.spec.name, "pmap")
+        graph = trace_to_graph(on_axis, call.avals, self.spec.name, "pmap")
         element = call.element
         return TracedCall(graph, element.in_tree, element.out_tree, element.names)
 
     def whole_entry(self, call: ElementCall, donated: list[int]) -> Any:
         """One program for all shares: collectives over the mapped axis are reductions and moves
         in memory that all devices share, and kernels use all cores."""
-        targets, shares = self.targets(call.size)
-        traced = self.program(call, 0, call.size)
+        traced = self.program(call)
         program = self.compile(traced, donated)
-        placement = None
-        if all(axis == 0 for axis in call.out_axes):
-            placement = SplitOverDevices(tuple(targets), tuple(b - a for a, b in shares))
         return _native.Entry(
             program.executable, traced.out_tree, list(range(len(call.avals))), [], donated,
-            device=targets[0].id, placement=placement, ordered=graph_has_effect(traced.graph),
+            device=self.targets(call.size)[0][0].id, placement=self.placement(call),
+            ordered=graph_has_effect(traced.graph),
         )  # fmt: skip
 
-    def shared_entry(self, call: ElementCall, donated: list[int]) -> Any:
-        """A program for each device's share, equal ones compiled once."""
-        size = call.size
-        targets, shares = self.targets(size)
-        programs: dict[Any, Any] = {}
-        parts = []
-        moving = any(d not in (None, 0) for d in call.dims)
-        for device, (start, stop) in zip(targets, shares, strict=True):
-            key = (start, stop) if moving else stop - start
-            if key not in programs:
-                traced = self.program(call, start, stop)
-                programs[key] = (traced, self.compile(traced))
-            traced, program = programs[key]
-            ins = [
-                start * (a.nbytes // size) if d == 0 else 0
-                for a, d in zip(call.avals, call.dims, strict=True)
+    def staged_entry(self, call: ElementCall, parts: Cut, donated: list[int]) -> Any:
+        """Local stages on their devices, one program for equal shares; whole ones in between."""
+        targets, shares = self.targets(call.size)
+        builder = StageBuilder(call, parts, self.mapping.axis_name, self.spec.name, self.compile)
+        stages = [
+            [builder.whole_part(stage)] if stage.whole else [
+                builder.local_part(stage, device, share)
+                for device, share in zip(targets, shares, strict=True)
             ]
-            outs = [start * (a.nbytes // (stop - start)) for a in traced.graph.out_avals]
-            parts.append((device.id, program.executable, ins, outs))
-        whole = [_with_length(a, size) for a in traced.graph.out_avals]
+            for stage in parts.stages
+        ]  # fmt: skip
+        with self.lock:
+            self.stats.kernels = builder.kernels()
         return _native.Entry(
-            None, traced.out_tree, list(range(len(call.avals))), [], donated, None,
-            placement=SplitOverDevices(tuple(targets), tuple(b - a for a, b in shares)),
-            shards=parts, output_types=whole, ordered=graph_has_effect(traced.graph),
+            None, call.element.out_tree, list(range(len(call.avals))), builder.constants, donated,
+            None, placement=self.placement(call), stages=stages, buffers=builder.buffers,
+            output_types=builder.results, ordered=graph_has_effect(call.element.graph),
         )  # fmt: skip
+
+    def placement(self, call: ElementCall) -> SplitOverDevices | None:
+        if any(axis != 0 for axis in call.out_axes):
+            return None
+        targets, shares = self.targets(call.size)
+        return SplitOverDevices(tuple(targets), tuple(b - a for a, b in shares))
 
     def targets(self, size: int) -> tuple[list[Device], list[tuple[int, int]]]:
         """The devices to use and the share of each."""
@@ -374,34 +349,8 @@ class PmapState(JitState):
             ) from None
 
 
-def shares_of(size: int, parts: int) -> list[tuple[int, int]]:
-    """Contiguous shares [start, stop) of an axis, as equal as possible, longer ones first."""
-    base, extra = divmod(size, parts)
-    shares, start = [], 0
-    for i in range(parts):
-        stop = start + base + (i < extra)
-        shares.append((start, stop))
-        start = stop
-    return shares
-
-
 def _without(aval: Any, dim: int | None) -> Any:
     if dim is None:
         return aval
     shape = (*aval.shape[:dim], *aval.shape[dim + 1 :])
     return ArrayType(shape, aval.dtype_code, aval.weak_type)
-
-
-def _with_length(aval: Any, length: int) -> Any:
-    return ArrayType((length, *aval.shape[1:]), aval.dtype_code, aval.weak_type)
-
-
-def _moved(x: Any, axis: Any) -> Any:
-    """x with its axis 0 at `axis`; None: all elements along it are equal, one is wanted."""
-    ndim = type_of(x).ndim
-    if axis is None:
-        return x[0]
-    place = axis % ndim
-    order = list(range(1, ndim))
-    order.insert(place, 0)
-    return x if place == 0 else transpose(x, order)

@@ -160,7 +160,7 @@ def batch_graph(
     mapped input; the others have it wherever the rules put it, or nowhere.
     """
     forced = None if out_mapped is None else tuple(out_mapped)
-    return _batch_graph(graph, axis.name, axis.size, tuple(dims), forced)
+    return _batch_graph(graph, axis.name, axis.size, axis.start, tuple(dims), forced)
 
 
 @weakly_cached()
@@ -168,10 +168,11 @@ def _batch_graph(
     graph: Graph,
     name: Any,
     size: int,
+    start: int,
     dims: tuple[int | None, ...],
     out_mapped: tuple[bool, ...] | None,
 ) -> BatchedGraph:
-    axis = AxisData(name, size)
+    axis = AxisData(name, size, start)
     avals = [inserted(a, size, d) for a, d in zip(graph.in_avals, dims, strict=True)]
     out_dims: tuple[int | None, ...] = ()
 
