@@ -35,7 +35,7 @@ from jato.transforms.batching import batch_graph
 
 # A local stage below this (all members, one core) joins the whole stages around it: a meeting of the
 # devices costs tens of microseconds, and one program fuses across it.
-LEAST_STAGE_NS = 500_000.0
+LEAST_STAGE_NS = 300_000.0
 
 ARGUMENTS = -1  # the stage in which arguments are there
 
@@ -201,7 +201,8 @@ class _Cutter:
         self.mapped.update(v for v, d in zip(graph.inputs, dims, strict=True) if d is not None)
         if not self.meets():
             # Nothing in it needs the others: values that all share are computed by each device.
-            stages = self.stages(dict.fromkeys(graph.nodes, 1))
+            level = dict.fromkeys(graph.nodes, 1)
+            stages = self.stages(dict.fromkeys(level, 0) if self.light(level) else level)
         else:
             self.classify()
             while True:
