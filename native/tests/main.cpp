@@ -14,6 +14,7 @@ void test_machine(Runner& runner);
 void test_pool(Runner& runner);
 void test_profile(Runner& runner);
 void test_queue(Runner& runner);
+void test_stages(Runner& runner);
 void test_threadpool(Runner& runner);
 void test_tile_copy(Runner& runner);
 }  // namespace jato::test
@@ -31,6 +32,7 @@ int main(int argc, char** argv) {
       {"test_library", test_library},       {"test_executable", test_executable},
       {"test_deadline", test_deadline},     {"test_convolution", test_convolution},
       {"test_tile_copy", test_tile_copy},   {"test_fft", test_fft},
+      {"test_stages", test_stages},
   };
   int failures = 0;
   bool found = false;
