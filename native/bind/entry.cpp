@@ -88,8 +88,9 @@ int read_stages(PyObject* sequence, PyObject* buffers, size_t num_inputs, RunPla
   }
   for (const ArrayType* type : plan.output_types) bytes.push_back(static_cast<size_t>(type->nbytes));
   try {
-    plan.staged = std::make_shared<StagedProgram>(static_cast<int>(num_inputs), std::move(bytes),
-                                                  static_cast<int>(plan.output_types.size()), std::move(stages));
+    plan.staged =
+        std::make_shared<StagedProgram>(static_cast<int>(num_inputs), std::move(bytes),
+                                        static_cast<int>(plan.output_types.size()), std::move(stages));
   } catch (...) {
     set_current_error();
     return -1;
@@ -215,7 +216,8 @@ PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   entry->plan.ordered = ordered != 0;
   entry->plan.device = device;
   set_global(entry->plan.placement, placement);
-  if (fill_entry(entry, executable, out_tree, selection, constants, donated, stages, buffers, output_types) < 0)
+  if (fill_entry(entry, executable, out_tree, selection, constants, donated, stages, buffers, output_types) <
+      0)
     return nullptr;
   return owner.release();
 }

@@ -102,7 +102,8 @@ PyObject* owner_of(const RunPlan& plan, ExecutableObject* executable) {
 // A call of a program in stages.
 class PlanRun final : public StagedRun {
  public:
-  PlanRun(const RunPlan& plan, jato::Ref<Event> done) : StagedRun(plan.staged, std::move(done)), owner_(plan.owner) {
+  PlanRun(const RunPlan& plan, jato::Ref<Event> done)
+      : StagedRun(plan.staged, std::move(done)), owner_(plan.owner) {
     Py_INCREF(owner_);
   }
   ~PlanRun() override {
@@ -186,8 +187,9 @@ int run_stages(const RunPlan& plan, Signature& signature, Inputs& inputs, bool p
   const StagedProgram& program = *plan.staged;
   release_dead();
   signature.hold_all();
-  const bool queued = !DeviceQueue::on_any_queue_thread() && (pending || plan.ordered || program.unbounded() ||
-                                                              program.cost_ns() >= kKeepGilNs * 2);
+  const bool light = program.cost_ns() < kKeepGilNs * 2;
+  const bool queued = !DeviceQueue::on_any_queue_thread() &&
+                      (pending || plan.ordered || program.unbounded() || !light);
   if (queued) {
     for (int device : program.devices()) {
       if (wait_for_depth(device, kQueueDepth) < 0) return -1;
@@ -208,7 +210,7 @@ int run_stages(const RunPlan& plan, Signature& signature, Inputs& inputs, bool p
       if (input && !input->event->ready()) run->wait_for.push_back(input->event);
     }
     if (!queued) {
-      if (program.cost_ns() < kKeepGilNs * 2) {
+      if (light) {
         run->run_here();
       } else {
         ReleaseGil released;
@@ -226,8 +228,9 @@ int run_stages(const RunPlan& plan, Signature& signature, Inputs& inputs, bool p
         run->pendings.push_back(result);
         array = new_pending_array(type, result, 0, plan.placement);
       } else {
-        run->results[j].block->retain();
-        array = new_array(type, run->results[j].block, static_cast<char*>(run->results[j].data), plan.placement);
+        const Buffer& result = run->results[j];
+        result.block->retain();
+        array = new_array(type, result.block, static_cast<char*>(result.data), plan.placement);
       }
       if (!array) {
         for (PyObject* item : results) Py_DECREF(item);

@@ -224,9 +224,9 @@ bool DeviceQueue::on_any_queue_thread() noexcept { return queue_of_thread != nul
 // Waits for earlier work always end: it waits for earlier work only, and stands before this job on any queue.
 bool DeviceQueue::comes_after_this(const Event& event, int device) noexcept {
   if (queue_of_thread == nullptr || event.ready()) return false;
-  if (job_of_thread != nullptr && event.order_.load(std::memory_order_relaxed) < order_of_thread) return false;
-  return device < 0 || queue_of_thread->index_ == device ||
-         (job_of_thread != nullptr && job_of_thread->spans(device));
+  const bool running = job_of_thread != nullptr;
+  if (running && event.order_.load(std::memory_order_relaxed) < order_of_thread) return false;
+  return device < 0 || queue_of_thread->index_ == device || (running && job_of_thread->spans(device));
 }
 
 namespace {

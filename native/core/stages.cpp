@@ -51,7 +51,10 @@ void execute_into(const Executable& executable, const Buffer* inputs, const Buff
 
 StagedProgram::StagedProgram(int num_inputs, std::vector<size_t> bytes, int num_results,
                              std::vector<Stage> stages)
-    : num_inputs_(num_inputs), bytes_(std::move(bytes)), num_results_(num_results), stages_(std::move(stages)) {
+    : num_inputs_(num_inputs),
+      bytes_(std::move(bytes)),
+      num_results_(num_results),
+      stages_(std::move(stages)) {
   if (num_inputs_ < 0 || num_results_ < 0 || static_cast<size_t>(num_results_) > bytes_.size())
     invalid("wrong number of slots");
   const size_t count = static_cast<size_t>(num_slots());
@@ -108,6 +111,13 @@ void StagedProgram::check_part(const StagePart& part, const std::vector<bool>& w
     check(part.outputs[j], executable.output(static_cast<int>(j)).bytes, true);
 }
 
+bool StagedProgram::any_awaited() const {
+  for (size_t s = 0; s < stages_.size(); ++s) {
+    if (stages_[s].whole && awaited(s)) return true;
+  }
+  return false;
+}
+
 // --- a run
 
 class StagedJob final : public Job {
@@ -117,8 +127,9 @@ class StagedJob final : public Job {
   }
   ~StagedJob() override {
     if (started_) return;  // else it was dropped, and others of its call may be waiting for it
-    run_->fail(std::make_exception_ptr(Error(
-        ErrorKind::Cancelled, "the computation was cancelled before it started, together with one before it")));
+    run_->fail(std::make_exception_ptr(
+        Error(ErrorKind::Cancelled,
+              "the computation was cancelled before it started, together with one before it")));
   }
   void run(const volatile int32_t* cancel) override {
     started_ = true;
@@ -126,7 +137,7 @@ class StagedJob final : public Job {
   }
   bool spans(int device) const noexcept override {
     const std::vector<int>& all = run_->program_->devices();
-    return std::find(all.begin(), all.end(), device) != all.end();
+    return run_->program_->any_awaited() && std::find(all.begin(), all.end(), device) != all.end();
   }
 
  private:
@@ -184,7 +195,7 @@ void StagedRun::run_device(int device, const volatile int32_t* cancel) {
       } else if (arrived_[s].fetch_add(1, std::memory_order_acq_rel) == (stage.joins ? others : 0)) {
         run_part(stage.parts[0], cancel);
         ran_[s]->complete();
-      } else {
+      } else if (program_->awaited(s)) {
         await(*ran_[s], cancel);
       }
     }

@@ -60,6 +60,13 @@ class StagedProgram {
   const std::vector<Stage>& stages() const noexcept { return stages_; }
   const std::vector<int>& devices() const noexcept { return devices_; }
   const std::vector<int>& uses() const noexcept { return uses_; }  // of each slot, by all operands
+  // Does a device that has arrived at this whole stage wait for it?  Not at the last one: nothing is left
+  // to do there, unless callbacks must come before those of the next call.
+  bool awaited(size_t stage) const {
+    return stage + 1 < stages_.size() || stages_[stage].parts[0].executable->has_host_steps();
+  }
+  // Do devices wait for each other anywhere?
+  bool any_awaited() const;
   // Of all parts, for one thread.
   double cost_ns() const noexcept { return cost_ns_; }
   bool unbounded() const noexcept { return unbounded_; }

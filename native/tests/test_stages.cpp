@@ -148,6 +148,38 @@ void test_stages(Runner& runner) {
     }
   });
 
+  runner.run("a device leaves the last whole stage to those that come later", [] {
+    std::atomic<bool> go{false};
+    Stage first, last;
+    for (const int device : {0, 1}) {
+      const auto body = [&go, device](void* const* b) {
+        while (device == 1 && !go) std::this_thread::yield();
+        at(b[1]) = at(b[0]);
+      };
+      first.parts.push_back({device, host_program({kFloat}, {kFloat}, body), {{0, 0}}, {{1, device * 4}}});
+    }
+    ExecutableBuilder builder;
+    const Slot x = builder.input(2 * kFloat), y = builder.output(2 * kFloat);
+    builder.copy(y, x, 2 * kFloat);
+    last.parts.push_back({kAllDevices, builder.finish(0, 1), {{1, 0}}, {{2, 0}}});
+    std::vector<Stage> stages;
+    stages.push_back(std::move(first));
+    stages.push_back(std::move(last));
+    const size_t bytes = 2 * kFloat;
+    const auto program =
+        std::make_shared<StagedProgram>(1, std::vector<size_t>{bytes, bytes}, 1, std::move(stages));
+    CHECK(program->stages()[1].joins && !program->any_awaited());
+    for (int round = 0; round < 20; ++round) {
+      go = false;
+      Call call(program, {7});
+      const bool free = DeviceQueue::get(0).drain(5s);
+      const bool pending = !call.done->ready();
+      go = true;
+      CHECK_EQUAL(call.result(), 7);
+      CHECK(free && pending);
+    }
+  });
+
   runner.run("a part that fails ends the call and frees the others", [] {
     std::atomic<bool> fails{true};
     Program program = sum_program({0, 1, 2, 3}, [&](int i, void* const* buffers) {

@@ -159,7 +159,7 @@ def test_donation():
 
 
 def test_programs_are_cached_per_share(monkeypatch):
-    monkeypatch.setattr(stages, "LEAST_STAGE_NS", 0.0)  # else light work is one program
+    monkeypatch.setattr(stages, "LEAST_SHARE_NS", 0.0)  # else light work is one program
     g = jato.pmap(lambda x: jnp.tanh(x).sum())
     g(np.ones((8, 4), "float32"))
     stats = g.stats()

@@ -32,7 +32,7 @@ RNG = np.random.default_rng(11)
 
 @pytest.fixture(autouse=True)
 def four_devices(monkeypatch):
-    monkeypatch.setattr(stages, "LEAST_STAGE_NS", 0.0)
+    monkeypatch.setattr(stages, "LEAST_SHARE_NS", 0.0)
     with jato.config.override("jax_num_cpu_devices", 4):
         yield
 
@@ -59,7 +59,7 @@ def stages_of(f, *elements, size=4, dims=None, out_axes=None):
     with named_axis(axis):
         graph = trace_to_graph(lambda *xs: list(f(*xs)), [type_of(x) for x in elements], "f")
     count = len(graph.outputs)
-    cut = stages.cut(graph, axis, dims or [0] * len(elements), out_axes or [0] * count)
+    cut = stages.cut(graph, axis, 4, dims or [0] * len(elements), out_axes or [0] * count)
     return [(s.whole, [n.primitive.name for n in s.nodes]) for s in cut.stages]
 
 
@@ -97,6 +97,20 @@ def test_cheap_work_waits_where_less_is_stored():
 
     (_, first), _, (_, last) = stages_of(f, ROW)
     assert "add" not in first and last == ["add", "mul"]
+
+
+def test_what_checkpoint_computes_again_is_not_stored():
+    """Forward, a collective on its result, and the derivative, for which all is computed again."""
+
+    def f(x):
+        long = jato.checkpoint(lambda x: jnp.sum(jnp.sin(jnp.exp(x))))
+        value, pull = jato.vjp(long, x)
+        return pull(lax.pmean(value, "i"))
+
+    (_, first), (whole, _), (_, last) = stages_of(f, ROW)
+    assert first == ["exp", "sin", "reduce_sum"] and whole
+    assert "exp" in last and "cos" in last
+    agree(f, RNG.normal(size=(6, 5)).astype("f4"))
 
 
 def test_what_all_members_share_is_computed_once():
@@ -354,9 +368,11 @@ def test_a_callback_that_waits_for_a_later_result_of_its_call_is_an_error():
             later[0].block_until_ready()
         return np.float32(x)
 
+    def own(x):
+        return jato.pure_callback(wait, jato.ShapeDtypeStruct((), "float32"), x, vmap_method="sequential")
+
     def f(x):
-        own = jato.pure_callback(wait, jato.ShapeDtypeStruct((), "float32"), x, vmap_method="sequential")
-        return lax.psum(own, "i")
+        return jnp.sin(lax.psum(own(x), "i") * x)
 
     big = jato.jit(lambda x: jnp.sin(x).sum())
     big(jnp.ones(1 << 22)).block_until_ready()
@@ -365,6 +381,11 @@ def test_a_callback_that_waits_for_a_later_result_of_its_call_is_an_error():
     with pytest.raises(RuntimeError, match="same device computes later"):
         result.block_until_ready()
     later[0].block_until_ready()
+    # where device 0 has nothing to do after the collective, it does not wait for member 1
+    later.clear()
+    result = jato.pmap(lambda x: lax.psum(own(x), "i"), axis_name="i")(np.arange(4))
+    later.append(big(jnp.ones(1 << 22)))
+    close(result, [6] * 4)
 
 
 def test_callbacks_of_shards_may_call_jato():
@@ -558,7 +579,7 @@ def test_kernels_come_from_the_disk(tmp_path):
         """
         import numpy as np, jato, jato.numpy as jnp
         from jato.parallel import stages
-        stages.LEAST_STAGE_NS = 0.0
+        stages.LEAST_SHARE_NS = 0.0
         f = jato.pmap(lambda x: jnp.sin(x) - jato.lax.pmean(jnp.sin(x), "i"), axis_name="i")
         np.testing.assert_allclose(f(np.ones((4, 300), "f4")), 0, atol=1e-6)
         print(f.stats().programs, f.stats().kernels_compiled)

@@ -9,7 +9,7 @@ operands allow.  Three things move it from there:
 
 - It is cheap and nobody needs it yet: later, where less is stored between stages (`_sink`).
 - Its local stage is so light that running it apart costs more than it gives: the stage becomes part
-  of the whole ones around it (LEAST_STAGE_NS).  So a light function is one whole stage.
+  of the whole ones around it (LEAST_SHARE_NS).  So a light function is one whole stage.
 - It is cheap and all members share it: computed again wherever it is needed.
 
 Start reading at `cut`.
@@ -22,20 +22,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jato.base.caches import weakly_cached
-from jato.control.call import call_p
+from jato.control.call import GraphCall
 from jato.core.effects import node_has_effect
 from jato.core.graph import Atom, Graph, Node, Var
 from jato.core.graph_dce import eliminate_dead_code
 from jato.core.primitive import AxisData
 from jato.core.staging import trace_to_graph
 from jato.core.trace import set_trace
+from jato.ops.shapes import BARRIER
 from jato.parallel.collective_primitives import AXIS_INDEX
 from jato.parallel.stage_cost import is_cheap, node_ns, stored_bytes
 from jato.transforms.batching import batch_graph
 
-# A local stage below this (all members, one core) joins the whole stages around it: a meeting of the
-# devices costs tens of microseconds, and one program fuses across it.
-LEAST_STAGE_NS = 300_000.0
+# A local stage whose shares take less than this on average (on one core) joins the whole stages around
+# it: waking a device and meeting the others costs 10 to 20 us for each, and one program fuses across
+# it.  Measured: with 75 us on each of 4 devices both forms take the same time, with 20 us the stages
+# take twice as long.
+LEAST_SHARE_NS = 75_000.0
 
 ARGUMENTS = -1  # the stage in which arguments are there
 
@@ -78,10 +81,16 @@ class Cut:
     stages: list[Stage]
 
 
-def cut(graph: Graph, axis: AxisData, dims: Sequence[int | None], out_axes: Sequence[Any]) -> Cut:
-    """The stages of an element graph whose inputs are mapped at `dims`."""
+def cut(
+    graph: Graph,
+    axis: AxisData,
+    devices: int,
+    dims: Sequence[int | None],
+    out_axes: Sequence[Any],
+) -> Cut:
+    """The stages of an element graph whose inputs are mapped at `dims`, for so many devices."""
     flat, member = without_axis_index(with_collectives_on_top(graph, axis.name), axis.name)
-    return _Cutter(flat, member, axis, dims, out_axes).cut()
+    return _Cutter(flat, member, axis, devices, dims, out_axes).cut()
 
 
 # ---- which operations communicate
@@ -126,7 +135,8 @@ def with_collectives_on_top(graph: Graph, name: Any) -> Graph:
         for node in part.nodes:
             atoms = [read(a) for a in node.inputs]
             primitive = node.primitive
-            if primitive is call_p or (primitive.expand is not None and communicates(node, name)):
+            called = isinstance(primitive, GraphCall)
+            if called or (primitive.expand is not None and communicates(node, name)):
                 body = expansion(node, atoms)
                 constvars.extend(body.constvars)
                 consts.extend(body.consts)
@@ -139,7 +149,7 @@ def with_collectives_on_top(graph: Graph, name: Any) -> Graph:
         return [read(a) for a in part.outputs]
 
     def expansion(node: Node, atoms: list[Atom]) -> Graph:
-        if node.primitive is call_p:
+        if isinstance(node.primitive, GraphCall):
             return node.params["graph"]
         held = node.primitive.inlined(node.params)
         if held is not None:
@@ -188,6 +198,7 @@ class _Cutter:
     graph: Graph
     member: Var
     axis: AxisData
+    devices: int
     dims: Sequence[int | None]
     out_axes: Sequence[Any]
     mapped: set[Var] = field(default_factory=set)
@@ -280,18 +291,23 @@ class _Cutter:
     def _sink(self, level: dict[Node, int]) -> None:
         """Cheap nodes that only later stages use go there, if no more is stored between stages.
 
-        Reductions and the like stay: their results are smaller than what they read."""
+        Reductions and the like stay: their results are smaller than what they read.  What
+        checkpoint computes again goes in any case: it must not be stored."""
         last: dict[Var, int] = {}  # the last stage that uses a variable, among nodes seen so far
         first: dict[Var, int] = {}
         for atom, stage in zip(self.graph.outputs, self.result_stages(level), strict=True):
             if type(atom) is Var:
                 _note_use(first, last, atom, stage)
         made = {v: node for node in level for v in node.outputs}
+        again = _recomputed(self.graph)
         for node in reversed(list(level)):
             stage = level[node]
-            if stage % 2 and is_cheap(node) and all(v in first for v in node.outputs):
+            movable = stage % 2 == 1 and (is_cheap(node) or node in again)
+            if movable and all(v in first for v in node.outputs):
                 target = min(first[v] for v in node.outputs)
-                if target > stage:
+                if target > stage and node in again:
+                    level[node] = stage = target - (target % 2 == 0 and not is_cheap(node))
+                elif target > stage:
                     more = 0
                     for a in {a for a in node.inputs if type(a) is Var and a in made}:
                         origin = level[made[a]]
@@ -311,7 +327,7 @@ class _Cutter:
                 cost[stage] = cost.get(stage, 0.0) + node_ns(node) * self.axis.size
         return {
             node for node, stage in level.items()
-            if stage % 2 and cost[stage] < LEAST_STAGE_NS
+            if stage % 2 and cost[stage] < LEAST_SHARE_NS * self.devices
         }  # fmt: skip
 
     # ---- the stages themselves
@@ -369,6 +385,18 @@ class _Cutter:
                 needed.add(node)
                 open_ += node.inputs
         return [node for node in self.graph.nodes if node in needed]
+
+
+def _recomputed(graph: Graph) -> set[Node]:
+    """Operations on values behind barriers (checkpoint), which have no effects."""
+    behind: set[Var] = set()
+    found = set()
+    for node in graph.nodes:
+        if node.primitive is BARRIER or any(a in behind for a in node.inputs):
+            behind.update(node.outputs)
+            if not node_has_effect(node):
+                found.add(node)
+    return found
 
 
 def _whole_from(before: int) -> int:
