@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "../core/deadline.h"
 #include "../core/queue.h"
 #include "waiting.h"
 
@@ -182,34 +183,69 @@ int run_queued(const RunPlan& plan, Signature& signature, Inputs& inputs,
   return 0;
 }
 
+namespace {
+
+std::shared_ptr<PlanRun> new_run(const RunPlan& plan, const Signature& signature, const Inputs& inputs,
+                                 jato::Ref<Event> done) {
+  auto run = std::make_shared<PlanRun>(plan, std::move(done));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Array* array = input_array(plan, signature, i);
+    const size_t bytes =
+        array ? 0
+              : static_cast<size_t>(
+                    signature.leaves[static_cast<size_t>(plan.selection[i])].type->nbytes);
+    run->arguments.push_back(job_input(array, inputs[i], bytes));
+    const Pending* input = run->arguments.back().pending;
+    if (input && !input->event->ready()) run->wait_for.push_back(input->event);
+  }
+  return run;
+}
+
+// Runs on this thread while that is short.
+bool run_in_time(const StagedProgram& program, PlanRun& run) {
+  try {
+    Deadline deadline(kTrialTime);
+    ReleaseGil released;
+    run.run_here(deadline.flag());
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Cancelled) throw;
+    program.note_trial(false);
+    return false;
+  }
+  program.note_trial(true);
+  return true;
+}
+
+}  // namespace
+
 int run_stages(const RunPlan& plan, Signature& signature, Inputs& inputs, bool pending,
                SmallVector<PyObject*, 128>& results) {
   const StagedProgram& program = *plan.staged;
   release_dead();
   signature.hold_all();
   const bool light = program.cost_ns() < kKeepGilNs * 2;
-  const bool queued = !DeviceQueue::on_any_queue_thread() &&
-                      (pending || plan.ordered || program.unbounded() || !light);
-  if (queued) {
-    for (int device : program.devices()) {
-      if (wait_for_depth(device, kQueueDepth) < 0) return -1;
-    }
-    if (check_inputs(plan, signature, inputs) < 0) return -1;
-  } else if (pending && settle_inputs(plan, signature, inputs) < 0) {
-    return -1;
-  }
+  const bool here = DeviceQueue::on_any_queue_thread();
+  bool queued = !here && (pending || plan.ordered || program.unbounded() || !light);
+  // Loops of unknown length, as in run_plan.
+  const bool trial = queued && !pending && !plan.ordered && program.unbounded() &&
+                     program.cost_ns() < kInlineLimitNs && plan.donated.empty() && program.may_be_tried();
   try {
-    jato::Ref<Event> done = Event::create(queued ? static_cast<int>(program.devices().size()) : 0);
-    auto run = std::make_shared<PlanRun>(plan, done);
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      Array* array = input_array(plan, signature, i);
-      const size_t bytes = array ? 0 : static_cast<size_t>(
-          signature.leaves[static_cast<size_t>(plan.selection[i])].type->nbytes);
-      run->arguments.push_back(job_input(array, inputs[i], bytes));
-      const Pending* input = run->arguments.back().pending;
-      if (input && !input->event->ready()) run->wait_for.push_back(input->event);
+    jato::Ref<Event> done;
+    std::shared_ptr<PlanRun> run;
+    if (trial) {
+      run = new_run(plan, signature, inputs, Event::create(0));
+      queued = !run_in_time(program, *run);
     }
-    if (!queued) {
+    if (queued) {
+      for (int device : program.devices()) {
+        if (wait_for_depth(device, kQueueDepth) < 0) return -1;
+      }
+      if (check_inputs(plan, signature, inputs) < 0) return -1;
+      done = Event::create(static_cast<int>(program.devices().size()));
+      run = new_run(plan, signature, inputs, done);
+    } else if (!trial) {
+      if (pending && settle_inputs(plan, signature, inputs) < 0) return -1;
+      run = new_run(plan, signature, inputs, Event::create(0));
       if (light) {
         run->run_here();
       } else {

@@ -77,6 +77,7 @@ StagedProgram::StagedProgram(int num_inputs, std::vector<size_t> bytes, int num_
         devices_.push_back(part.device);
       cost_ns_ += part.executable->cost_ns();
       unbounded_ = unbounded_ || part.executable->unbounded();
+      restartable_ = restartable_ && part.executable->may_be_tried();
     }
     for (const StagePart& part : stage.parts) {
       for (const StageOperand& operand : part.outputs) {
@@ -171,10 +172,10 @@ void StagedRun::submit(const std::shared_ptr<StagedRun>& run) {
   DeviceQueue::submit_all(std::move(jobs));
 }
 
-void StagedRun::run_here() {
+void StagedRun::run_here(const volatile int32_t* cancel) {
   prepare();
   for (const Stage& stage : program_->stages()) {
-    for (const StagePart& part : stage.parts) run_part(part, &kNeverCancelled);
+    for (const StagePart& part : stage.parts) run_part(part, cancel);
   }
   finish();
 }

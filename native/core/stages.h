@@ -70,6 +70,14 @@ class StagedProgram {
   // Of all parts, for one thread.
   double cost_ns() const noexcept { return cost_ns_; }
   bool unbounded() const noexcept { return unbounded_; }
+  // As of an Executable: may all of it be tried on the calling thread, and started again elsewhere?
+  bool may_be_tried() const noexcept {
+    return restartable_ && failed_trials_.load(std::memory_order_relaxed) < kMostTrials;
+  }
+  void note_trial(bool in_time) const noexcept {
+    failed_trials_.store(in_time ? 0 : failed_trials_.load(std::memory_order_relaxed) + 1,
+                         std::memory_order_relaxed);
+  }
 
  private:
   void check_part(const StagePart& part, const std::vector<bool>& written) const;
@@ -82,6 +90,8 @@ class StagedProgram {
   std::vector<int> uses_;
   double cost_ns_ = 0;
   bool unbounded_ = false;
+  bool restartable_ = true;
+  mutable std::atomic<int> failed_trials_{0};
 };
 
 class StagedRun {
@@ -95,8 +105,8 @@ class StagedRun {
 
   // Queues the jobs.
   static void submit(const std::shared_ptr<StagedRun>& run);
-  // Runs everything on this thread.
-  void run_here();
+  // Runs everything on this thread.  An Error(Cancelled) when the flag is raised.
+  void run_here(const volatile int32_t* cancel = &kNeverCancelled);
   // Ends the call: the results have failed, and what still runs for it is cancelled.  The first error stays.
   void fail(std::exception_ptr error) noexcept;
 
