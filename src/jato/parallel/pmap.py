@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jato import _native
+from jato.base import observe
 from jato.base.config import config
 from jato.base.pytree import broadcast_prefix, tree_flatten
 from jato.base.signatures import leaf_names
@@ -196,6 +197,7 @@ class PmapState(JitState):
         if len(devices) == 1:
             return self.whole_entry(call, donated)
         parts = cut(call.element.graph, axis, len(devices), call.dims, call.out_axes)
+        observe.stage("stages", parts.stages, self.spec.name)
         if all(stage.whole for stage in parts.stages):
             return self.whole_entry(call, donated)
         return self.staged_entry(call, parts, donated)

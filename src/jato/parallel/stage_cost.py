@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 
 from jato.base.caches import weakly_cached
-from jato.compiler.fusion.cost import BYTE_NS, CHEAP, UNIT_NS, element_cost, is_structural
 from jato.control.cond import Cond
 from jato.control.scan import Scan
 from jato.control.while_loop import While
@@ -17,7 +16,14 @@ from jato.core.graph import Graph, Node
 from jato.ops.callback import HostCallback
 from jato.ops.contract import Product
 from jato.ops.opaque import Opaque
+from jato.ops.reduction_family import Reduction
 
+# One unit of a primitive's `cost` for each element, and a byte that is written (and soon read); the
+# compiler's own estimates are finer (compiler/fusion/cost.py).
+UNIT_NS = 0.03
+BYTE_NS = 0.015
+# A value of at most this cost is recomputed rather than stored.
+CHEAP = 2.0
 # Multiply-adds of a matrix product or convolution in a nanosecond.
 PRODUCT_RATE = 50.0
 # An element of what has no estimate of its own (sorting, scatter, solutions).
@@ -39,11 +45,13 @@ def node_ns(node: Node) -> float:
         return primitive.library_cost(node)
     elements = sum(v.aval.size for v in node.outputs)
     if isinstance(primitive, Product):
-        # every element of both operands meets as many of the other's as make the result
+        # m * k, k * n and m * n elements: the root of the product is m * k * n
         lhs, rhs = (max(a.aval.size, 1) for a in node.inputs[:2])
         return math.sqrt(float(lhs) * rhs * max(elements, 1)) / PRODUCT_RATE
+    if isinstance(primitive, Reduction):
+        return node.inputs[0].aval.size * UNIT_NS + stored_bytes(node) * BYTE_NS
     if primitive.fusable:
-        return elements * element_cost(node) * UNIT_NS + stored_bytes(node) * BYTE_NS / 4
+        return elements * primitive.cost * UNIT_NS + stored_bytes(node) * BYTE_NS
     return OTHER_NS * (elements + sum(a.aval.size for a in node.inputs))
 
 
@@ -59,7 +67,6 @@ def stored_bytes(node: Node) -> int:
 def is_cheap(node: Node) -> bool:
     """Is it better computed again, or later, than stored?"""
     primitive = node.primitive
-    return is_structural(node) or (
-        primitive.fusable and primitive.pointwise and primitive.cost <= CHEAP
-    )
-
+    # reads its operands at the index of the result, or only moves elements
+    plain = primitive.pointwise or not (primitive.rereads or isinstance(primitive, Reduction))
+    return primitive.fusable and plain and primitive.cost <= CHEAP
