@@ -240,6 +240,19 @@ void Executable::execute(const Buffer* inputs, const Buffer* outputs, const vola
   if (is_raised(cancel)) throw Error(ErrorKind::Cancelled, "the computation was cancelled");
 }
 
+void Executable::execute_into(const Buffer* inputs, const Buffer* outputs,
+                              const volatile int32_t* cancel) const {
+  execute(inputs, outputs, cancel);
+  for (size_t j = 0; j < outputs_.size(); ++j) {
+    const OutputSpec& spec = outputs_[j];
+    if (spec.kind == OutputKind::Fresh) continue;
+    const void* source = spec.kind == OutputKind::AliasInput      ? inputs[spec.index].data
+                         : spec.kind == OutputKind::AliasConstant ? constants_[spec.index].data
+                                                                  : outputs[spec.index].data;
+    copy_bytes(outputs[j].data, source, spec.bytes);
+  }
+}
+
 void Executable::run(const Buffer* inputs, Buffer* outputs, const volatile int32_t* cancel) const {
   prepare_outputs(inputs, outputs);
   try {

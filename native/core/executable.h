@@ -187,6 +187,9 @@ class Executable {
   // Runs the steps.  Needs prepared outputs; keeps nothing after it returns.
   void execute(const Buffer* inputs, const Buffer* outputs,
                const volatile int32_t* cancel = &kNeverCancelled) const;
+  // The same with memory of somebody else's for every output, also for those that share a buffer: these
+  // become copies.
+  void execute_into(const Buffer* inputs, const Buffer* outputs, const volatile int32_t* cancel) const;
   // Both.  When a step throws, the outputs are released again.
   void run(const Buffer* inputs, Buffer* outputs, const volatile int32_t* cancel = &kNeverCancelled) const;
 

@@ -27,24 +27,6 @@ void await(Event& event, const volatile int32_t* cancel) {
   event.rethrow_if_failed();
 }
 
-// Runs a program whose results have their memory already.
-void execute_into(const Executable& executable, const Buffer* inputs, const Buffer* outputs,
-                  const volatile int32_t* cancel) {
-  bool fresh = true;
-  for (int j = 0; j < executable.num_outputs(); ++j) fresh &= executable.output(j).kind == OutputKind::Fresh;
-  if (fresh) {
-    executable.execute(inputs, outputs, cancel);
-    return;
-  }
-  // Outputs that share an input's memory have none of their own to write to: copy them.
-  std::vector<Buffer> own(static_cast<size_t>(executable.num_outputs()));
-  executable.run(inputs, own.data(), cancel);
-  for (size_t j = 0; j < own.size(); ++j) {
-    std::memcpy(outputs[j].data, own[j].data, executable.output(static_cast<int>(j)).bytes);
-    own[j].block->release();
-  }
-}
-
 }  // namespace
 
 // --- the program
@@ -236,7 +218,7 @@ void StagedRun::run_part(const StagePart& part, const volatile int32_t* cancel) 
     for (const StageOperand& operand : part.inputs) inputs.push_back(place(operand));
     for (const StageOperand& operand : part.outputs) outputs.push_back(place(operand));
   }
-  execute_into(*part.executable, inputs.data(), outputs.data(), cancel);
+  part.executable->execute_into(inputs.data(), outputs.data(), cancel);
   throw_if_cancelled(cancel);
   std::vector<Block*> unused;
   {

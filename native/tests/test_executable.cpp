@@ -117,6 +117,24 @@ void test_executable(Runner& runner) {
     CHECK(outputs.buffers[0].block->exclusive());
   });
 
+  runner.run("into given memory, shared results as copies", [] {
+    const Ref<Block> seven = floats_block({7});
+    ExecutableBuilder builder;
+    const Slot a = builder.input(4), k = builder.constant(seven, seven->data(), 4), c = builder.output(4);
+    builder.launch(launch_of(add_kernel, {a, k, c}, {}, 1));
+    builder.output_alias(4, OutputKind::AliasInput, 0);
+    builder.output_alias(4, OutputKind::AliasConstant, 0);
+    builder.output_alias(4, OutputKind::AliasOutput, 0);
+    builder.output_alias(4, OutputKind::AliasOutput, 3);
+    const Ref<Executable> executable = builder.finish(0, 10);
+    Floats x{2}, results(5);
+    const Buffer inputs[] = {plain(x)};
+    std::vector<Buffer> outputs;
+    for (float& result : results) outputs.push_back({nullptr, &result});
+    executable->execute_into(inputs, outputs.data(), &kNeverCancelled);
+    CHECK((results == Floats{9, 2, 7, 9, 9}));
+  });
+
   runner.run("a large launch runs on several threads, with temporaries and constants", [] {
     const int64_t n = 100000;
     const Ref<Block> ones = Pool::allocate(n * 4);

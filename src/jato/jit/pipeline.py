@@ -25,6 +25,7 @@ from jato.base.config import config
 from jato.base.lazy import LazyModule
 from jato.base.pytree import FlatFunction, tree_flatten
 from jato.base.signatures import leaf_names
+from jato.compiler.graph.simplify import simplify
 from jato.compiler.pipeline import Program, compile_graph
 from jato.control.call import call
 from jato.core.array import ArrayImpl, is_masked
@@ -420,6 +421,11 @@ def _entry(traced: TracedCall, program: Program, count: int, donated: list[int])
         program.executable, traced.out_tree, list(range(count)), [], donated,
         ordered=graph_has_effect(traced.graph),
     )  # fmt: skip
+
+
+def simplified(graph: Graph) -> Graph:
+    """The graph with equal operations computed once, before it is cut into several programs."""
+    return simplify(graph)
 
 
 def _with_arrays(graph: Graph) -> Graph:

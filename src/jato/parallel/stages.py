@@ -29,6 +29,7 @@ from jato.core.graph_dce import eliminate_dead_code
 from jato.core.primitive import AxisData
 from jato.core.staging import trace_to_graph
 from jato.core.trace import set_trace
+from jato.jit.pipeline import simplified
 from jato.ops.shapes import BARRIER
 from jato.parallel.collective_primitives import AXIS_INDEX
 from jato.parallel.stage_cost import is_cheap, node_ns, stored_bytes
@@ -89,7 +90,9 @@ def cut(
     out_axes: Sequence[Any],
 ) -> Cut:
     """The stages of an element graph whose inputs are mapped at `dims`, for so many devices."""
-    flat, member = without_axis_index(with_collectives_on_top(graph, axis.name), axis.name)
+    # what is computed twice might be stored twice between stages
+    flat = simplified(with_collectives_on_top(graph, axis.name))
+    flat, member = without_axis_index(flat, axis.name)
     return _Cutter(flat, member, axis, devices, dims, out_axes).cut()
 
 
