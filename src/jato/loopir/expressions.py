@@ -31,6 +31,7 @@ from jato.loopir.grammar import ITEMSIZE, Buffer, Expr
 from jato.loopir.index_math import INTEGER_RANGE, Linear, wrap
 from jato.loopir.nodes import COMPLEX_PARTS, FLOATS, HALF, Operand, dtype_of
 from jato.loopir.root_bounds import compare_root
+from jato.loopir.small_quotients import divide_byte
 
 _OPPOSITE = {"lt": "ge", "le": "gt"}
 
@@ -197,6 +198,9 @@ class ExpressionBuilder(FunctionBuilder):
                     return simple[0]
             elif y.op == "const" and y.dtype in ("f32", "f64") and _has_exact_reciprocal(y):
                 return self.mul(x, self.const(1 / y.attr, y.dtype))
+            of_byte = divide_byte(self, x, y)
+            if of_byte is not None:
+                return of_byte
         return self._binary("div", x, y)
 
     def rem(self, x: Operand, y: Operand) -> Any:
