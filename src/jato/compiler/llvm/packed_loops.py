@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from jato.base.errors import invariant
 from jato.compiler.llvm import instructions as ins
 from jato.compiler.llvm.instructions import Code
 from jato.compiler.llvm.reductions import ReduceEmitter
@@ -91,6 +92,7 @@ class PackedLoopEmitter(ReduceEmitter):
     def _require(self, wanted: Sequence[Expr | None]) -> None:
         """Evaluates expressions, as lanes of their packs or as scalars."""
         places = self._packing.places
+        begun: set[Pack | Expr] = set()
         stack = [e for e in reversed(wanted) if e is not None]
         while stack:
             e = stack[-1]
@@ -104,6 +106,9 @@ class PackedLoopEmitter(ReduceEmitter):
                 needed = [a for member in place[0].members for a in member.args]
             pending = [a for a in needed if not self._ready(a)]
             if pending:
+                unit = e if place is None else place[0]
+                invariant(unit not in begun, "packs that need each other")
+                begun.add(unit)
                 stack += reversed(pending)
                 continue
             stack.pop()

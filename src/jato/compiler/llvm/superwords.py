@@ -208,22 +208,21 @@ class _Body:
         packable = set(self.packable)
         for e in self.order:
             key: tuple[Any, ...]
+            height[e] = 0
+            if not self.variant[e]:
+                key = ("fixed", e.dtype)
+            elif e.op == "load" and len(e.args) == 1:
+                key = ("load", e.dtype, e.attr)
+            elif e.op == "var":
+                key = ("carry", e.dtype)
+            else:
+                height[e] = 1 + max(height[a] for a in e.args)
+                key = ("scalar", e)
             if e in packable:
                 below = [kind[a] for a in e.args]
                 if e.op in _COMMUTATIVE:
                     below.sort()
                 key = (e.op, e.dtype, e.attr, *below)
-                height[e] = 1 + max(height[a] for a in e.args)
-            else:
-                if not self.variant[e]:
-                    key = ("fixed", e.dtype)
-                elif e.op == "load":
-                    key = ("load", e.dtype, e.attr)
-                elif e.op == "var":
-                    key = ("carry", e.dtype)
-                else:
-                    key = ("scalar", e)
-                height[e] = 1 + max((height[a] for a in e.args), default=0) if e.args else 0
             kind[e] = kinds.setdefault(key, len(kinds))
             if e in packable:
                 members.setdefault(kind[e], []).append(e)
