@@ -6,6 +6,7 @@
 #include "../core/profile.h"
 #include "../core/queue.h"
 #include "../core/threadpool.h"
+#include "array.h"
 #include "waiting.h"
 
 namespace jato::bind {
@@ -117,6 +118,30 @@ PyObject* synchronize(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
+// Waits for each array of a list, and for whatever else has a method of this name.
+PyObject* wait_for_leaves(PyObject*, PyObject* leaves) {
+  static PyObject* const method = PyUnicode_InternFromString("block_until_ready");
+  if (!PyList_Check(leaves)) {
+    PyErr_SetString(PyExc_TypeError, "wait_for_leaves: expected a list");
+    return nullptr;
+  }
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(leaves); ++i) {
+    PyRef leaf = PyRef::borrow(PyList_GET_ITEM(leaves, i));
+    if (is_array(leaf.get())) {
+      if (ready(as_array(leaf.get())) < 0) return nullptr;
+      continue;
+    }
+    PyRef wait = PyRef::steal(PyObject_GetAttr(leaf.get(), method));
+    if (!wait) {
+      if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return nullptr;
+      PyErr_Clear();
+      continue;
+    }
+    if (!PyRef::steal(PyObject_CallNoArgs(wait.get()))) return nullptr;
+  }
+  Py_RETURN_NONE;
+}
+
 PyObject* cancel_all(PyObject*, PyObject*) {
   DeviceQueue::cancel_all();
   Py_RETURN_NONE;
@@ -215,6 +240,7 @@ PyMethodDef functions[] = {
     {"queue_depth", queue_depth, METH_O, "queue_depth(device) -> jobs queued or running"},
     {"on_queue_thread", on_queue_thread, METH_NOARGS, "whether this thread is one of a device's own"},
     {"synchronize", synchronize, METH_NOARGS, "waits for all queued work"},
+    {"wait_for_leaves", wait_for_leaves, METH_O, "waits for each array of a list"},
     {"cancel_all", cancel_all, METH_NOARGS, "cancels all running and queued work"},
     {"shut_down", shut_down, METH_NOARGS,
      "waits for all work, or cancels it on Ctrl-C; for interpreter exit"},
