@@ -244,11 +244,14 @@ class PackedLoopEmitter(ReduceEmitter):
         code, count, width = self.code, len(loads), self._packing.lanes
         scalar_type = ins.MEMORY_TYPE[buffer.dtype]
         address = self._address(code, buffer, self.scalar(loads[0].args[0]))
-        align = ITEMSIZE[buffer.dtype]
+        if count < width and self.has_masks:
+            kind = f"<{width} x {scalar_type}>"
+            text = self._load_vector(
+                code, buffer, address, kind, width, _first(count, width), "zeroinitializer"
+            )
+            return self._from_memory(code, buffer, text, width)
         kind = f"<{count} x {scalar_type}>"
-        text = code.ins(
-            f"load {kind}, ptr {address}, align {align}{self._invariant(buffer)}"
-        )
+        text = self._load_vector(code, buffer, address, kind, count, None, "")
         if count < width:
             mask = ", ".join(f"i32 {i if i < count else 'poison'}" for i in range(width))
             text = code.ins(f"shufflevector {kind} {text}, {kind} poison, <{width} x i32> <{mask}>")
@@ -266,12 +269,22 @@ class PackedLoopEmitter(ReduceEmitter):
         text = self._to_memory(code, buffer, text, width)
         scalar_type = ins.MEMORY_TYPE[buffer.dtype]
         kind = f"<{width} x {scalar_type}>"
+        if count < width and self.has_masks:
+            address = self._address(code, buffer, self.scalar(first.index))
+            align = ITEMSIZE[buffer.dtype]
+            self._write(code, kind, text, address, align, _first(count, width), width)
+            return
         if count < width:
             mask = ", ".join(f"i32 {i}" for i in range(count))
             text = code.ins(f"shufflevector {kind} {text}, {kind} poison, <{count} x i32> <{mask}>")
             kind = f"<{count} x {scalar_type}>"
         address = self._address(code, buffer, self.scalar(first.index))
         self._write(code, kind, text, address, ITEMSIZE[buffer.dtype], None, count)
+
+
+def _first(count: int, lanes: int) -> str:
+    """The mask of the first lanes."""
+    return "<" + ", ".join(f"i1 {'true' if i < count else 'false'}" for i in range(lanes)) + ">"
 
 
 def _zero(dtype: str) -> Any:

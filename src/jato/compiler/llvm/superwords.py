@@ -159,6 +159,7 @@ class _Body:
         self.variant: dict[Expr, bool] = {e: True for e in (*loop.carries, loop.var)}
         self.rank: dict[Expr, int] = {}  # which root needs an expression first
         self.order: list[Expr] = []
+        self.uses: dict[Expr, int] | None = None
         for number, root in enumerate(roots):
             self._visit(root, number)
         indices = [e.args[0] for e in self.order if e.op == "load"]
@@ -226,10 +227,10 @@ class _Body:
             kind[e] = kinds.setdefault(key, len(kinds))
             if e in packable:
                 members.setdefault(kind[e], []).append(e)
+        groups = [part for group in members.values() for part in self._by_use(group, kind)]
         merged: dict[Any, list[Expr]] = {}
-        groups = sorted(members.values(), key=len, reverse=True)
         found: list[list[Expr]] = []
-        for group in groups:
+        for group in sorted(groups, key=len, reverse=True):
             e = group[0]
             key = (e.op, e.dtype, e.attr, e.args[-1].dtype, height[e])
             home = merged.get(key)
@@ -241,6 +242,41 @@ class _Body:
         found = [g for g in found if len(g) >= FEWEST_LANES]
         for group in found:
             group.sort(key=lambda e: (self.rank[e], e.serial))
+        return found
+
+
+    def _by_use(self, group: list[Expr], kind: dict[Expr, int]) -> list[list[Expr]]:
+        """Parts of a group whose members have the same users, if there are enough of each: what
+        is used in one place with neighbours has its lanes in their order."""
+        if self.uses is None:
+            self.uses = self._contexts(kind)
+        parts: dict[Any, list[Expr]] = {}
+        for e in group:
+            parts.setdefault(self.uses[e], []).append(e)
+        large = [p for p in parts.values() if len(p) >= 2 * FEWEST_LANES]
+        if len(large) < 2:
+            return [group]
+        home = max(large, key=len)
+        for part in parts.values():
+            if len(part) < 2 * FEWEST_LANES:
+                home += part
+        return large
+
+    def _contexts(self, kind: dict[Expr, int]) -> dict[Expr, int]:
+        """Who uses an expression, and who uses those, down to carries and stores: equal numbers
+        for equal contexts."""
+        users: dict[Expr, set[tuple[int, ...]]] = {e: set() for e in self.order}
+        for after in self.loop.nexts:
+            users[after].add((-1,))
+        for store in self.stores:
+            users[store.value].add((-2,))
+        numbers: dict[Any, int] = {}
+        found: dict[Expr, int] = {}
+        for e in reversed(self.order):
+            found[e] = numbers.setdefault(frozenset(users[e]), len(numbers))
+            for position, a in enumerate(e.args):
+                side = 0 if e.op in _COMMUTATIVE else position
+                users[a].add((kind[e], found[e], side))
         return found
 
 
