@@ -36,7 +36,7 @@ from jato.control.staged_functions import (
     match_types,
     trace_functions,
 )
-from jato.core.graph import Graph, Node, Var, constants_to_inputs, evaluate
+from jato.core.graph import Atom, Graph, Node, Var, constants_to_inputs, evaluate
 from jato.core.primitive import AxisData, Primitive, UndefinedPrimal
 from jato.core.staging import trace_to_graph
 from jato.core.types import ArrayType, Zero, tangent_type, type_of
@@ -482,7 +482,7 @@ def packed_residuals(
     for k, var in enumerate(residuals):
         if var.aval.shape == () and not var.aval.weak_type:
             by_type.setdefault(var.aval.dtype_code, []).append(k)
-    packs = [ks for ks in by_type.values() if len(ks) >= MANY_RESIDUALS]
+    packs = [_by_kind(known, ks, len(residuals)) for ks in by_type.values() if len(ks) >= MANY_RESIDUALS]
     if not packs or graph_axis_names(known) or graph_axis_names(unknown):
         return known, unknown, len(residuals)
     alone = [k for k in range(len(residuals)) if not any(k in ks for ks in packs)]
@@ -513,6 +513,28 @@ def packed_residuals(
     if new_known.consts or new_unknown.consts or new_unknown.out_avals != unknown.out_avals:
         return known, unknown, len(residuals)
     return new_known, new_unknown, len(rows) + len(alone)
+
+
+def _by_kind(known: Graph, ks: Sequence[int], count: int) -> list[int]:
+    """Residuals (numbers among the last `count` results) with those of the same structure next to
+    each other: loops compute and use them together, as lanes of vectors."""
+    kinds: dict[Any, int] = {}
+    kind: dict[Atom, int] = {}
+
+    def number(key: Any) -> int:
+        return kinds.setdefault(key, len(kinds))
+
+    for var in known.inputs:
+        kind[var] = number(("input", var.aval))
+    for node in known.nodes:
+        below = tuple(kind.get(a, -1) for a in node.inputs)
+        for position, var in enumerate(node.outputs):
+            kind[var] = number((node.primitive, position, below))
+    outputs = known.outputs[len(known.outputs) - count :]
+    first: dict[int, int] = {}
+    for k in ks:
+        first.setdefault(kind.get(outputs[k], -1), k)
+    return sorted(ks, key=lambda k: (first[kind.get(outputs[k], -1)], k))
 
 
 class Halves(NamedTuple):

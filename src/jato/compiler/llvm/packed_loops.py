@@ -45,7 +45,7 @@ class PackedLoopEmitter(ReduceEmitter):
         starts = []
         for pack, following in packing.carries:
             first: list[Expr | None] = [None] * len(following)
-            for carry in pack.members:
+            for carry in pack.present:
                 first[packing.places[carry][1]] = inits[carry]
             starts.append(self._scalars_as_vector(first, pack.dtype, level, True))
         loose = [c for c in statement.carries if c not in packing.places]
@@ -103,7 +103,7 @@ class PackedLoopEmitter(ReduceEmitter):
             if place is None or place[0].kind == "row":
                 needed: Sequence[Expr] = e.args
             else:
-                needed = [a for member in place[0].members for a in member.args]
+                needed = [a for member in place[0].present for a in member.args]
             pending = [a for a in needed if not self._ready(a)]
             if pending:
                 unit = e if place is None else place[0]
@@ -115,7 +115,7 @@ class PackedLoopEmitter(ReduceEmitter):
             if place is None:
                 self._evaluate_scalar(e)
             elif place[0].kind == "row":
-                place[0].text = self._load_run(place[0].members)
+                place[0].text = self._load_run(place[0].present)
             else:
                 place[0].text = self._compute(place[0])
 
@@ -142,14 +142,14 @@ class PackedLoopEmitter(ReduceEmitter):
         return ins.type_of(dtype, self._packing.lanes)
 
     def _compute(self, pack: Pack) -> str:
-        e, lanes, code = pack.members[0], self._packing.lanes, self.code
+        e, lanes, code = pack.present[0], self._packing.lanes, self.code
         filled = is_math(e.op)  # they may branch: each lane needs a value
         vectors = []
-        for column in columns(pack):
-            wanted: list[Expr | None] = list(column)
+        for position, column in enumerate(columns(self._packing, pack)):
             if filled:
-                wanted += [column[0]] * (lanes - len(column))
-            vectors.append(self._bundle(wanted, column[0].dtype))
+                value = next(a for a in column if a is not None)
+                column = [a or value for a in column] + [value] * (lanes - len(column))
+            vectors.append(self._bundle(column, e.args[position].dtype))
         if filled:
             symbol = self.functions.symbol(e.op, e.dtype, len(vectors), lanes)
             kind = self._kind(e.dtype)

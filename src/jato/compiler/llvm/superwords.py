@@ -9,13 +9,15 @@ Takes   a loop of scalars: carries, stores of results, no inner loops.
 Gives   `Packing`: the packs, each a list of expressions of one opcode that do not depend on one
         another, and the pack and lane of each; None where vectors would not pay.
 
-What is packed together has the same structure (its constants, carries and elements of one row
-aside), so that operands of the lanes are lanes of other packs, mostly in the same order.  Odd ones
-join a pack of their opcode and height, the longest way down to a leaf: members of one height
-cannot depend on each other, nor packs in a circle.  Lanes follow the order of the carries.
+Values that become carries, or are stored, are packed by structure (which operations on carries,
+constants and elements of a row they are), in the order of the carries.  From there down an operand
+takes the lane of its user, together with the same operand of the other lanes, if its opcode and
+height are theirs.  Height is the longest way down to a leaf: members of one height cannot depend on
+each other, nor packs in a circle.
 
-Operands that lie in other lanes or packs come through shuffles (`bundle_sources`).  No operation
-is changed or reordered: each lane computes what the scalar would have.
+Operands that lie in other lanes or packs, such as a neighbour's, come through shuffles
+(`bundle_sources`).  No operation is changed or reordered: each lane computes what the scalar would
+have.
 
 Start reading at `find_packing`; packed_loops.py writes the code.
 """
@@ -47,19 +49,23 @@ MOVE_COST = 2.0  # a scalar into a lane, or a lane into a scalar
 
 @dataclass(eq=False)
 class Pack:
-    """Expressions computed as the lanes of one vector.
+    """Expressions computed as the lanes of one vector (None: a lane that holds nothing).
 
     row     of loads: (buffer, index without its constant); they are elements that follow each other
     carries of carries: their values at the end of the step are `nexts`, a pack of its own or loose
     """
 
-    members: list[Expr]
+    members: list[Expr | None]
     kind: str  # "operation", "row", "carry"
     text: str = ""
 
     @property
+    def present(self) -> list[Expr]:
+        return [e for e in self.members if e is not None]
+
+    @property
     def dtype(self) -> str:
-        return self.members[0].dtype
+        return self.present[0].dtype
 
 
 @dataclass(eq=False)
@@ -76,7 +82,8 @@ class Packing:
     def add(self, pack: Pack) -> None:
         self.packs.append(pack)
         for lane, member in enumerate(pack.members):
-            self.places[member] = pack, lane
+            if member is not None:
+                self.places[member] = pack, lane
 
 
 @dataclass
@@ -114,26 +121,25 @@ def find_packing(loop: Loop, vector_bits: int) -> Packing | None:
     body = _Body(loop)
     if body.reads_results or body.scalar_cost() <= SMALL_BODY:
         return None
-    groups = body.groups()
-    if not groups:
+    if len(body.packable) < 2 * FEWEST_LANES:
         return None
     widest = max(ITEMSIZE[e.dtype] for e in body.packable)
-    longest = max(map(len, groups))
     lanes = vector_bits // (8 * widest)
-    while lanes >= 2 * FEWEST_LANES and lanes // 2 >= longest:
+    while lanes >= 2 * FEWEST_LANES and lanes // 2 >= len(loop.carries):
         lanes //= 2
     if lanes < FEWEST_LANES:
         return None
-    packing = _packed(loop, body, groups, lanes)
+    packing = Packing(lanes)
+    for part in _Grouping(body, lanes).packs():
+        packing.add(Pack(part, "operation"))
+    _pack_rows(body, packing)
+    _pack_carries(loop, packing)
+    packing.stores = _runs_of_stores(body.stores, packing)
     return packing if GAIN * packed_cost(loop, body, packing) < body.scalar_cost() else None
 
 
 def is_math(op: str) -> bool:
     return SCALAR_OPS[op].kind == "math"
-
-
-def operands(e: Expr) -> tuple[Expr, ...]:
-    return e.args
 
 
 def row_of(load: Expr) -> tuple[Buffer, Expr | None, int]:
@@ -159,7 +165,6 @@ class _Body:
         self.variant: dict[Expr, bool] = {e: True for e in (*loop.carries, loop.var)}
         self.rank: dict[Expr, int] = {}  # which root needs an expression first
         self.order: list[Expr] = []
-        self.uses: dict[Expr, int] | None = None
         for number, root in enumerate(roots):
             self._visit(root, number)
         indices = [e.args[0] for e in self.order if e.op == "load"]
@@ -200,17 +205,51 @@ class _Body:
         spilled = max(0, len(self.loop.carries) - REGISTERS)
         return found + 2.0 * spilled + len(self.stores)
 
-    def groups(self) -> list[list[Expr]]:
-        """Expressions of one structure, and odd ones of the same opcode and height."""
+
+Slot = tuple[int, int, int]  # layer, vector, lane
+
+
+class _Grouping:
+    """Sorts what may be packed into packs, users first."""
+
+    def __init__(self, body: _Body, lanes: int):
+        self.body, self.lanes = body, lanes
+        self.kind: dict[Expr, int] = {}
+        self.height: dict[Expr, int] = {}
+        self.packable = set(body.packable)
+        self.users: dict[Expr, list[tuple[Expr, int]]] = {}
+        self.group: dict[Expr, int] = {}
+        self.slot: dict[Expr, Slot] = {}
+        self.groups: list[dict[Slot, Expr]] = []
+        self._classify()
+
+    def packs(self) -> list[list[Expr | None]]:
+        self._place_roots()
+        heights: dict[int, list[Expr]] = {}
+        for e in self.body.packable:
+            if e not in self.slot:
+                heights.setdefault(self.height[e], []).append(e)
+        for height in sorted(heights, reverse=True):
+            self._place(heights[height])
+        found: list[list[Expr | None]] = []
+        for group in self.groups:
+            vectors: dict[tuple[int, int], list[Expr | None]] = {}
+            for (layer, vector, lane), e in group.items():
+                vectors.setdefault((layer, vector), [None] * self.lanes)[lane] = e
+            for _, members in sorted(vectors.items()):
+                while members[-1] is None:
+                    members.pop()
+                found.append(members)
+        return found
+
+    def _classify(self) -> None:
+        """Kinds (equal: the same structure), heights and users."""
         kinds: dict[Any, int] = {}
-        kind: dict[Expr, int] = {}
-        height: dict[Expr, int] = {}
-        members: dict[int, list[Expr]] = {}
-        packable = set(self.packable)
-        for e in self.order:
+        kind, height, body = self.kind, self.height, self.body
+        for e in body.order:
             key: tuple[Any, ...]
             height[e] = 0
-            if not self.variant[e]:
+            if not body.variant[e]:
                 key = ("fixed", e.dtype)
             elif e.op == "load" and len(e.args) == 1:
                 key = ("load", e.dtype, e.attr)
@@ -219,65 +258,115 @@ class _Body:
             else:
                 height[e] = 1 + max(height[a] for a in e.args)
                 key = ("scalar", e)
-            if e in packable:
-                below = [kind[a] for a in e.args]
-                if e.op in _COMMUTATIVE:
-                    below.sort()
-                key = (e.op, e.dtype, e.attr, *below)
+            if e in self.packable:
+                args = self.ordered(e)
+                key = (e.op, e.dtype, e.attr, *[kind[a] for a in args])
+                for position, a in enumerate(args):
+                    self.users.setdefault(a, []).append((e, position))
             kind[e] = kinds.setdefault(key, len(kinds))
-            if e in packable:
-                members.setdefault(kind[e], []).append(e)
-        groups = [part for group in members.values() for part in self._by_use(group, kind)]
-        merged: dict[Any, list[Expr]] = {}
-        found: list[list[Expr]] = []
-        for group in sorted(groups, key=len, reverse=True):
-            e = group[0]
-            key = (e.op, e.dtype, e.attr, e.args[-1].dtype, height[e])
-            home = merged.get(key)
-            if home is not None and 2 * len(group) <= len(home):
-                home += group
+
+    def ordered(self, e: Expr) -> tuple[Expr, ...]:
+        """Operands, those of a commutative operation in the order of their kinds."""
+        if e.op in _COMMUTATIVE and self.kind[e.args[0]] > self.kind[e.args[1]]:
+            return e.args[::-1]
+        return e.args
+
+    def _alike(self, e: Expr) -> tuple[Any, ...]:
+        """Equal: one instruction can compute both, and neither needs the other."""
+        return e.op, e.dtype, e.attr, e.args[-1].dtype, self.height[e]
+
+    def _place_roots(self) -> None:
+        """Next carries and stored values that nothing else needs, by kind; odd kinds with others."""
+        nexts = list(dict.fromkeys(e for e in self.body.loop.nexts if e in self.packable))
+        stored = list(dict.fromkeys(s.value for s in self.body.stores))
+        stored = [
+            e for e in stored
+            if e in self.packable and e not in self.users and e not in set(nexts)
+        ]  # fmt: skip
+        for roots in (nexts, stored):
+            kinds: dict[int, list[Expr]] = {}
+            for e in roots:
+                kinds.setdefault(self.kind[e], []).append(e)
+            homes: dict[Any, list[Expr]] = {}
+            found = []
+            for members in sorted(kinds.values(), key=len, reverse=True):
+                home = homes.get(self._alike(members[0]))
+                if home is not None and 2 * len(members) <= len(home):
+                    home += members
+                else:
+                    found.append(members)
+                    homes.setdefault(self._alike(members[0]), members)
+            order = {e: number for number, e in enumerate(roots)}
+            for members in found:
+                if len(members) >= FEWEST_LANES:
+                    self._close(sorted(members, key=order.__getitem__))
+
+    def _close(self, members: list[Expr]) -> None:
+        """A group without holes, in this order."""
+        width = self.lanes
+        self._add({(0, i // width, i % width): e for i, e in enumerate(members)})
+
+    def _add(self, group: dict[Slot, Expr]) -> None:
+        for slot, e in group.items():
+            self.group[e], self.slot[e] = len(self.groups), slot
+        self.groups.append(group)
+
+    def _place(self, members: list[Expr]) -> None:
+        """Expressions of one height: each to the lane of a user, with those of the user's pack."""
+        wishes: dict[Expr, list[tuple[Any, Slot]]] = {}
+        counts: dict[Any, int] = {}
+        for e in members:
+            alike = self._alike(e)
+            wishes[e] = [
+                ((alike, self.group[user], position), self.slot[user])
+                for user, position in self.users.get(e, ())
+                if user in self.group
+            ] or [((alike, None, 0), (0, 0, 0))]
+            for key in dict.fromkeys(key for key, _ in wishes[e]):
+                counts[key] = counts.get(key, 0) + 1
+        chosen: dict[Any, list[tuple[Slot, Expr]]] = {}
+        for e in members:
+            key, slot = max(wishes[e], key=lambda wish: counts[wish[0]])
+            chosen.setdefault(key, []).append((slot, e))
+        rest: list[Expr] = []
+        first = len(self.groups)
+        for key, wanted in chosen.items():
+            if len(wanted) < FEWEST_LANES:
+                rest += [e for _, e in wanted]
+            elif key[1] is None:
+                self._close(sorted((e for _, e in wanted), key=lambda e: self.body.rank[e]))
             else:
-                found.append(group)
-                merged.setdefault(key, group)
-        found = [g for g in found if len(g) >= FEWEST_LANES]
-        for group in found:
-            group.sort(key=lambda e: (self.rank[e], e.serial))
-        return found
+                self._open(wanted)
+        for e in rest:
+            self._fill(e, first)
 
+    def _open(self, wanted: list[tuple[Slot, Expr]]) -> None:
+        """A group in the lanes of its users; several for one lane are vectors of their own."""
+        group: dict[Slot, Expr] = {}
+        for (layer, vector, lane), e in wanted:
+            again = 0
+            while (slot := (layer + 64 * again, vector, lane)) in group:
+                again += 1
+            group[slot] = e
+        vectors = len({slot[:2] for slot in group})
+        if vectors > 1 and 2 * len(group) <= (vectors - 1) * self.lanes:
+            self._close([e for _, e in sorted(group.items(), key=lambda item: item[0])])
+        else:
+            self._add(group)
 
-    def _by_use(self, group: list[Expr], kind: dict[Expr, int]) -> list[list[Expr]]:
-        """Parts of a group whose members have the same users, if there are enough of each: what
-        is used in one place with neighbours has its lanes in their order."""
-        if self.uses is None:
-            self.uses = self._contexts(kind)
-        parts: dict[Any, list[Expr]] = {}
-        for e in group:
-            parts.setdefault(self.uses[e], []).append(e)
-        large = [p for p in parts.values() if len(p) >= 2 * FEWEST_LANES]
-        if len(large) < 2:
-            return [group]
-        home = max(large, key=len)
-        for part in parts.values():
-            if len(part) < 2 * FEWEST_LANES:
-                home += part
-        return large
-
-    def _contexts(self, kind: dict[Expr, int]) -> dict[Expr, int]:
-        """Who uses an expression, and who uses those, down to carries and stores: equal numbers
-        for equal contexts."""
-        users: dict[Expr, set[tuple[int, ...]]] = {e: set() for e in self.order}
-        for after in self.loop.nexts:
-            users[after].add((-1,))
-        for store in self.stores:
-            users[store.value].add((-2,))
-        numbers: dict[Any, int] = {}
-        found: dict[Expr, int] = {}
-        for e in reversed(self.order):
-            found[e] = numbers.setdefault(frozenset(users[e]), len(numbers))
-            for position, a in enumerate(e.args):
-                side = 0 if e.op in _COMMUTATIVE else position
-                users[a].add((kind[e], found[e], side))
-        return found
+    def _fill(self, e: Expr, first: int) -> None:
+        """An odd one: to a free lane of a pack like it."""
+        for number in range(first, len(self.groups)):
+            group = self.groups[number]
+            if self._alike(next(iter(group.values()))) != self._alike(e):
+                continue
+            for layer, vector in {slot[:2] for slot in group}:
+                for lane in range(self.lanes):
+                    slot = (layer, vector, lane)
+                    if slot not in group:
+                        group[slot] = e
+                        self.group[e], self.slot[e] = number, slot
+                        return
 
 
 def _cost(e: Expr) -> float:
@@ -297,17 +386,6 @@ def _below(roots: Sequence[Expr]) -> set[Expr]:
             seen.add(e)
             stack += e.args
     return seen
-
-
-def _packed(loop: Loop, body: _Body, groups: list[list[Expr]], lanes: int) -> Packing:
-    packing = Packing(lanes)
-    for group in groups:
-        for part in _chunks(group, lanes):
-            packing.add(Pack(part, "operation"))
-    _pack_rows(body, packing)
-    _pack_carries(loop, packing)
-    packing.stores = _runs_of_stores(body.stores, packing)
-    return packing
 
 
 def _chunks(items: list[Any], size: int) -> list[list[Any]]:
@@ -342,7 +420,6 @@ def _consecutive(items: list[tuple[int, Any]]) -> list[list[Any]]:
 
 def _pack_carries(loop: Loop, packing: Packing) -> None:
     """A carry has the lane of the value that it becomes; others are packed by where that is from."""
-    following: dict[Pack, list[Expr | None]] = {}
     by_lane: dict[Pack, dict[int, Expr]] = {}
     loose: dict[Any, list[tuple[Expr, Expr]]] = {}
     for carry, after in zip(loop.carries, loop.nexts, strict=True):
@@ -354,14 +431,9 @@ def _pack_carries(loop: Loop, packing: Packing) -> None:
                 continue
         loose.setdefault((after.op, carry.dtype), []).append((carry, after))
     for pack, chosen in by_lane.items():
-        members: list[Any] = [chosen.get(lane) for lane in range(len(pack.members))]
-        following[pack] = list(pack.members)
-        carried = Pack([m for m in members if m is not None], "carry")
-        packing.packs.append(carried)
-        for lane, member in enumerate(members):
-            if member is not None:
-                packing.places[member] = carried, lane
-        packing.carries.append((carried, following[pack]))
+        carried = Pack([chosen.get(lane) for lane in range(len(pack.members))], "carry")
+        packing.add(carried)
+        packing.carries.append((carried, pack.members))
     for pairs in loose.values():
         if len(pairs) >= FEWEST_LANES and pairs[0][0].dtype not in ("f16", "bf16"):
             for part in _chunks(pairs, packing.lanes):
@@ -391,30 +463,33 @@ def _runs_of_stores(stores: list[Store], packing: Packing) -> list[list[Store]]:
 # ---- operands
 
 
-def columns(pack: Pack) -> list[list[Expr]]:
+def columns(packing: Packing, pack: Pack) -> list[list[Expr | None]]:
     """The operands of a pack, lane by lane; commutative ones where the lanes before have theirs."""
-    first = pack.members[0]
-    found: list[list[Expr]] = [[a] for a in first.args]
-    for e in pack.members[1:]:
-        args = e.args
-        if e.op in _COMMUTATIVE and _unlike(args, found) > _unlike(args[::-1], found):
-            args = args[::-1]
+    found: list[list[Expr | None]] = [[] for _ in pack.present[0].args]
+    last: tuple[Expr, ...] | None = None
+    for e in pack.members:
+        args: tuple[Expr | None, ...] = (None,) * len(found)
+        if e is not None:
+            args = given = e.args
+            if last is not None and e.op in _COMMUTATIVE:
+                turned = given[::-1]
+                if _likeness(packing, turned, last) > _likeness(packing, given, last):
+                    args = given = turned
+            last = given
         for column, a in zip(found, args, strict=True):
             column.append(a)
     return found
 
 
-def _unlike(args: Sequence[Expr], found: list[list[Expr]]) -> int:
-    return sum(not _alike(a, column[-1]) for a, column in zip(args, found, strict=True))
-
-
-def _alike(x: Expr, y: Expr) -> bool:
-    if x.op == "const" or y.op == "const":
-        return x.op == y.op
-    return x.op == y.op and x.attr == y.attr if x.op == "load" else x.op == y.op and (
-        len(x.args) == len(y.args)
-        and all(p.op == q.op for p, q in zip(x.args, y.args, strict=True))
-    )
+def _likeness(packing: Packing, args: Sequence[Expr], before: Sequence[Expr]) -> int:
+    found = 0
+    for x, y in zip(args, before, strict=True):
+        p, q = packing.places.get(x), packing.places.get(y)
+        if x.op == y.op:
+            found += 1
+        if p is not None and q is not None and p[0] is q[0]:
+            found += 2
+    return found
 
 
 def bundle_sources(packing: Packing, wanted: Sequence[Expr | None]) -> Sources:
@@ -459,10 +534,10 @@ def packed_cost(loop: Loop, body: _Body, packing: Packing) -> float:
     used_rows: set[Pack] = set()
     for pack in packing.packs:
         if pack.kind == "operation":
-            e = pack.members[0]
+            e = pack.present[0]
             size = ITEMSIZE[e.dtype] * packing.lanes / 16
             total += size * _SLOW[e.op] / 2 if e.op in _SLOW else _cost(e)
-            for column in columns(pack):
+            for column in columns(packing, pack):
                 total += bundle(column)
         elif pack.kind == "row":
             used_rows.add(pack)
