@@ -36,7 +36,7 @@ from jato.control.staged_functions import (
     match_types,
     trace_functions,
 )
-from jato.core.graph import Atom, Graph, Node, Var, constants_to_inputs, evaluate
+from jato.core.graph import Atom, Graph, Literal, Node, Var, constants_to_inputs, evaluate
 from jato.core.primitive import AxisData, Primitive, UndefinedPrimal
 from jato.core.staging import trace_to_graph
 from jato.core.types import ArrayType, Zero, tangent_type, type_of
@@ -518,23 +518,35 @@ def packed_residuals(
 def _by_kind(known: Graph, ks: Sequence[int], count: int) -> list[int]:
     """Residuals (numbers among the last `count` results) with those of the same structure next to
     each other: loops compute and use them together, as lanes of vectors."""
-    kinds: dict[Any, int] = {}
-    kind: dict[Atom, int] = {}
-
-    def number(key: Any) -> int:
-        return kinds.setdefault(key, len(kinds))
-
-    for var in known.inputs:
-        kind[var] = number(("input", var.aval))
-    for node in known.nodes:
-        below = tuple(kind.get(a, -1) for a in node.inputs)
-        for position, var in enumerate(node.outputs):
-            kind[var] = number((node.primitive, position, below))
-    outputs = known.outputs[len(known.outputs) - count :]
+    atoms = known.outputs[len(known.outputs) - count :]
+    kind = _kinds(known, literals=True)
+    if 4 * len({kind.get(atoms[k], -1) for k in ks}) > len(ks):  # each carry has its own constants
+        kind = _kinds(known, literals=False)
     first: dict[int, int] = {}
     for k in ks:
-        first.setdefault(kind.get(outputs[k], -1), k)
-    return sorted(ks, key=lambda k: (first[kind.get(outputs[k], -1)], k))
+        first.setdefault(kind.get(atoms[k], -1), k)
+    return sorted(ks, key=lambda k: (first[kind.get(atoms[k], -1)], k))
+
+
+def _kinds(graph: Graph, literals: bool) -> dict[Atom, int]:
+    """Equal numbers for values of one structure: the same operations on inputs and, with
+    `literals`, the same constants."""
+    numbers: dict[Any, int] = {}
+    kind: dict[Atom, int] = {}
+
+    def below(atom: Atom) -> Any:
+        if type(atom) is Literal:
+            return repr(atom.value) if literals else None
+        return kind.get(atom)
+
+    for var in graph.inputs:
+        kind[var] = numbers.setdefault(var.aval, len(numbers))
+    for node in graph.nodes:
+        operands = tuple(map(below, node.inputs))
+        for position, var in enumerate(node.outputs):
+            key = (node.primitive, position, operands)
+            kind[var] = numbers.setdefault(key, len(numbers))
+    return kind
 
 
 class Halves(NamedTuple):

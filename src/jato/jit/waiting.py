@@ -24,7 +24,7 @@ def block_until_ready(x: Any) -> Any:
     >>> jato.block_until_ready(jnp.ones(2) + 1)
     Array([2., 2.], dtype=float32)
     """
-    _native.wait_for_leaves(tree_leaves(x))
+    _native.wait_for_tree(x, tree_leaves)
     return x
 
 
