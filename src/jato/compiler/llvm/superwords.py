@@ -130,10 +130,11 @@ def find_packing(loop: Loop, vector_bits: int) -> Packing | None:
     if lanes < FEWEST_LANES:
         return None
     packing = Packing(lanes)
-    for part in _Grouping(body, lanes).packs():
+    grouping = _Grouping(body, lanes)
+    for part in grouping.packs():
         packing.add(Pack(part, "operation"))
     _pack_rows(body, packing)
-    _pack_carries(loop, packing)
+    _pack_carries(loop, packing, grouping.carried)
     packing.stores = _runs_of_stores(body.stores, packing)
     return packing if GAIN * packed_cost(loop, body, packing) < body.scalar_cost() else None
 
@@ -221,6 +222,7 @@ class _Grouping:
         self.group: dict[Expr, int] = {}
         self.slot: dict[Expr, Slot] = {}
         self.groups: list[dict[Slot, Expr]] = []
+        self.carried: list[dict[Slot, Expr]] = []  # next carries: the carries have the same lanes
         self._classify()
 
     def packs(self) -> list[list[Expr | None]]:
@@ -231,16 +233,7 @@ class _Grouping:
                 heights.setdefault(self.height[e], []).append(e)
         for height in sorted(heights, reverse=True):
             self._place(heights[height])
-        found: list[list[Expr | None]] = []
-        for group in self.groups:
-            vectors: dict[tuple[int, int], list[Expr | None]] = {}
-            for (layer, vector, lane), e in group.items():
-                vectors.setdefault((layer, vector), [None] * self.lanes)[lane] = e
-            for _, members in sorted(vectors.items()):
-                while members[-1] is None:
-                    members.pop()
-                found.append(members)
-        return found
+        return [vector for group in self.groups for vector in _vectors(group, self.lanes)]
 
     def _classify(self) -> None:
         """Kinds (equal: the same structure), heights and users."""
@@ -288,18 +281,33 @@ class _Grouping:
             for e in roots:
                 kinds.setdefault(self.kind[e], []).append(e)
             homes: dict[Any, list[Expr]] = {}
-            found = []
+            found: list[list[Expr]] = []
             for members in sorted(kinds.values(), key=len, reverse=True):
-                home = homes.get(self._alike(members[0]))
-                if home is not None and 2 * len(members) <= len(home):
+                e = members[0]
+                home = homes.get(self._alike(e))
+                if home is None or 2 * len(members) > len(home):
+                    home = homes.get(e.dtype) if len(members) < FEWEST_LANES else None
+                if home is not None:
                     home += members
-                else:
+                elif len(members) >= FEWEST_LANES:
                     found.append(members)
-                    homes.setdefault(self._alike(members[0]), members)
+                    homes.setdefault(self._alike(e), members)
+                    homes.setdefault(e.dtype, members)
             order = {e: number for number, e in enumerate(roots)}
             for members in found:
-                if len(members) >= FEWEST_LANES:
-                    self._close(sorted(members, key=order.__getitem__))
+                self._place_root(sorted(members, key=order.__getitem__), roots is nexts)
+
+    def _place_root(self, members: list[Expr], carried: bool) -> None:
+        """A group in this order; what another operation computes has its lane, in another pack."""
+        width = self.lanes
+        slots = {(0, i // width, i % width): e for i, e in enumerate(members)}
+        if carried:
+            self.carried.append(slots)
+        alike: dict[Any, dict[Slot, Expr]] = {}
+        for slot, e in slots.items():
+            alike.setdefault(self._alike(e), {})[slot] = e
+        for group in alike.values():
+            self._add(group)
 
     def _close(self, members: list[Expr]) -> None:
         """A group without holes, in this order."""
@@ -328,17 +336,20 @@ class _Grouping:
         for e in members:
             key, slot = max(wishes[e], key=lambda wish: counts[wish[0]])
             chosen.setdefault(key, []).append((slot, e))
-        rest: list[Expr] = []
         first = len(self.groups)
+        few: list[list[tuple[Slot, Expr]]] = []
         for key, wanted in chosen.items():
             if len(wanted) < FEWEST_LANES:
-                rest += [e for _, e in wanted]
+                few.append(wanted)
             elif key[1] is None:
                 self._close(sorted((e for _, e in wanted), key=lambda e: self.body.rank[e]))
             else:
                 self._open(wanted)
-        for e in rest:
-            self._fill(e, first)
+        for wanted in few:
+            rest = [(slot, e) for slot, e in wanted if not self._fill(slot, e, first)]
+            rest = [(slot, e) for slot, e in rest if any(u in self.slot for u, _ in self.users.get(e, ()))]
+            if rest and any(a in self.packable or a.op == "var" for a in rest[0][1].args):
+                self._open(rest)
 
     def _open(self, wanted: list[tuple[Slot, Expr]]) -> None:
         """A group in the lanes of its users; several for one lane are vectors of their own."""
@@ -354,19 +365,26 @@ class _Grouping:
         else:
             self._add(group)
 
-    def _fill(self, e: Expr, first: int) -> None:
-        """An odd one: to a free lane of a pack like it."""
+    def _fill(self, slot: Slot, e: Expr, first: int) -> bool:
+        """An odd one: into a pack like it, if its lane is free."""
         for number in range(first, len(self.groups)):
             group = self.groups[number]
-            if self._alike(next(iter(group.values()))) != self._alike(e):
-                continue
-            for layer, vector in {slot[:2] for slot in group}:
-                for lane in range(self.lanes):
-                    slot = (layer, vector, lane)
-                    if slot not in group:
-                        group[slot] = e
-                        self.group[e], self.slot[e] = number, slot
-                        return
+            same = self._alike(next(iter(group.values()))) == self._alike(e)
+            if same and slot not in group and any(slot[:2] == other[:2] for other in group):
+                group[slot] = e
+                self.group[e], self.slot[e] = number, slot
+                return True
+        return False
+
+
+def _vectors(group: dict[Slot, Expr], lanes: int) -> list[list[Expr | None]]:
+    vectors: dict[tuple[int, int], list[Expr | None]] = {}
+    for (layer, vector, lane), e in group.items():
+        vectors.setdefault((layer, vector), [None] * lanes)[lane] = e
+    for members in vectors.values():
+        while members[-1] is None:
+            members.pop()
+    return [members for _, members in sorted(vectors.items())]
 
 
 def _cost(e: Expr) -> float:
@@ -418,22 +436,21 @@ def _consecutive(items: list[tuple[int, Any]]) -> list[list[Any]]:
     return runs
 
 
-def _pack_carries(loop: Loop, packing: Packing) -> None:
+def _pack_carries(loop: Loop, packing: Packing, groups: list[dict[Slot, Expr]]) -> None:
     """A carry has the lane of the value that it becomes; others are packed by where that is from."""
-    by_lane: dict[Pack, dict[int, Expr]] = {}
+    carry_of: dict[Expr, Expr] = {}
     loose: dict[Any, list[tuple[Expr, Expr]]] = {}
+    known = {e for group in groups for e in group.values()}
     for carry, after in zip(loop.carries, loop.nexts, strict=True):
-        place = packing.places.get(after)
-        if place is not None and place[0].kind == "operation":
-            pack, lane = place
-            if lane not in by_lane.setdefault(pack, {}):
-                by_lane[pack][lane] = carry
-                continue
-        loose.setdefault((after.op, carry.dtype), []).append((carry, after))
-    for pack, chosen in by_lane.items():
-        carried = Pack([chosen.get(lane) for lane in range(len(pack.members))], "carry")
-        packing.add(carried)
-        packing.carries.append((carried, pack.members))
+        if after in known and after not in carry_of:
+            carry_of[after] = carry
+        else:
+            loose.setdefault((after.op, carry.dtype), []).append((carry, after))
+    for group in groups:
+        for following in _vectors(group, packing.lanes):
+            carried = Pack([carry_of[e] if e is not None else None for e in following], "carry")
+            packing.add(carried)
+            packing.carries.append((carried, following))
     for pairs in loose.values():
         if len(pairs) >= FEWEST_LANES and pairs[0][0].dtype not in ("f16", "bf16"):
             for part in _chunks(pairs, packing.lanes):
@@ -542,11 +559,8 @@ def packed_cost(loop: Loop, body: _Body, packing: Packing) -> float:
         elif pack.kind == "row":
             used_rows.add(pack)
     total += len(used_rows)
-    for carried, following in packing.carries:
-        if any(packing.places.get(a) is None for a in following if a is not None) or not any(
-            pack.members == following for pack in packing.packs
-        ):
-            total += bundle(following)
+    for _, following in packing.carries:
+        total += bundle(following)
     for run in packing.stores:
         if len(run) == 1:
             total += 1.0
