@@ -11,6 +11,7 @@ one runs backwards.  Start reading at `Scan`; `scan` is the user's function.
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -40,7 +41,7 @@ from jato.core.graph import Atom, Graph, Literal, Node, Var, constants_to_inputs
 from jato.core.primitive import AxisData, Primitive, UndefinedPrimal
 from jato.core.staging import trace_to_graph
 from jato.core.types import ArrayType, Zero, tangent_type, type_of
-from jato.ops.arithmetic import add
+from jato.ops.arithmetic import ADD, add
 from jato.ops.shapes import instantiate, zeros
 from jato.ops.structural import concatenate, expand_dims, reshape, slice_in_dim
 from jato.transforms.batching import batch_graph, with_dim
@@ -708,7 +709,69 @@ def transposed_body(
         "transpose",
     )
     closed, consts = constants_to_inputs(traced)
+    if carry_count >= MANY_RESIDUALS:
+        first = len(consts) + len(value_avals)
+        stop = first + len(sum_avals) + len(carry_avals) + len(y_avals)
+        closed = with_sums_in_order(closed, closed.inputs[first:stop])
     return TransposedBody(closed, tuple(consts))
+
+
+def with_sums_in_order(graph: Graph, cotangents: Sequence[Var]) -> Graph:
+    """The graph with the terms of each sum of cotangents in the order of their structure.
+
+        (a + f(b)) + g(b)  and  (g(c) + a) + f(c)   ->   (a + f) + g  in both
+
+    What is added to a cotangent comes in the order of the operations that used the value, another
+    one for each carry; then few of the sums are alike, and loops compute what is alike together.
+    What takes longest to compute comes last.  Only sums of scalars change."""
+    linear = set(cotangents)
+    uses: Counter[Atom] = Counter(a for a in graph.outputs if type(a) is Var)
+    for node in graph.nodes:
+        uses.update(a for a in node.inputs if type(a) is Var)
+        if any(a in linear for a in node.inputs):
+            linear.update(node.outputs)
+    kind, height = _kinds(graph, literals=False), _heights(graph)
+    terms: dict[Atom, list[Atom]] = {}  # of the sums that are terms of another sum
+    nodes: list[Node] = []
+    adders = {
+        node: node.outputs[0]
+        for node in graph.nodes
+        if node.primitive is ADD
+        and node.outputs[0].aval.shape == ()
+        and all(a in linear for a in node.inputs)
+    }
+    inner = {
+        a
+        for node in adders
+        for a in node.inputs
+        if uses[a] == 1 and a.aval is node.outputs[0].aval
+    }
+    for node in graph.nodes:
+        out = adders.get(node)
+        if out is None:
+            nodes.append(node)
+            continue
+        found = [t for a in node.inputs for t in terms.pop(a, [a])]
+        if out in inner:
+            terms[out] = found
+            continue
+        found.sort(key=lambda a: (height.get(a, 0), kind.get(a, -1)))
+        total = found[0]
+        for position, term in enumerate(found[1:], 2):
+            partial = out if position == len(found) else Var(out.aval)
+            nodes.append(Node(ADD, [total, term], [partial], node.params, node.frame))
+            total = partial
+    return Graph(graph.inputs, nodes, graph.outputs, name=graph.name)
+
+
+def _heights(graph: Graph) -> dict[Atom, int]:
+    """How many operations lie between inputs and a value, on the longest way."""
+    height: dict[Atom, int] = {}
+    for node in graph.nodes:
+        below = max((height.get(a, 0) for a in node.inputs), default=0)
+        for var in node.outputs:
+            height[var] = below + 1
+    return height
 
 
 # ---- the user's side

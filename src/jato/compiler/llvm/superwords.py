@@ -24,6 +24,7 @@ Start reading at `find_packing`; packed_loops.py writes the code.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -223,10 +224,12 @@ class _Grouping:
         self.slot: dict[Expr, Slot] = {}
         self.groups: list[dict[Slot, Expr]] = []
         self.carried: list[dict[Slot, Expr]] = []  # next carries: the carries have the same lanes
+        self.leaf: dict[Expr, Slot | None] = {}
         self._classify()
 
     def packs(self) -> list[list[Expr | None]]:
         self._place_roots()
+        self._find_leaves()
         heights: dict[int, list[Expr]] = {}
         for e in self.body.packable:
             if e not in self.slot:
@@ -257,6 +260,18 @@ class _Grouping:
                 for position, a in enumerate(args):
                     self.users.setdefault(a, []).append((e, position))
             kind[e] = kinds.setdefault(key, len(kinds))
+
+    def _find_leaves(self) -> None:
+        """The lane of a carry, or the place in its row, that an expression reads first."""
+        loop = self.body.loop
+        for carry, after in zip(loop.carries, loop.nexts, strict=True):
+            self.leaf[carry] = self.slot.get(after)
+        for e in self.body.order:
+            if e.op == "load" and self.body.variant[e]:
+                vector, lane = divmod(place_of(e.args[0])[1], self.lanes)
+                self.leaf[e] = (0, vector, lane)
+            elif e not in self.leaf:
+                self.leaf[e] = next((self.leaf[a] for a in self.ordered(e) if self.leaf[a]), None)
 
     def ordered(self, e: Expr) -> tuple[Expr, ...]:
         """Operands, those of a commutative operation in the order of their kinds."""
@@ -294,6 +309,12 @@ class _Grouping:
                     homes.setdefault(self._alike(e), members)
                     homes.setdefault(e.dtype, members)
             order = {e: number for number, e in enumerate(roots)}
+            placed = {e for members in found for e in members}
+            by_dtype: dict[str, list[Expr]] = {}
+            for e in roots:
+                if e not in placed:
+                    by_dtype.setdefault(e.dtype, []).append(e)
+            found += [members for members in by_dtype.values() if len(members) >= FEWEST_LANES]
             for members in found:
                 self._place_root(sorted(members, key=order.__getitem__), roots is nexts)
 
@@ -336,6 +357,10 @@ class _Grouping:
         for e in members:
             key, slot = max(wishes[e], key=lambda wish: counts[wish[0]])
             chosen.setdefault(key, []).append((slot, e))
+        for key in self._scattered(chosen):
+            for slot, e in chosen.pop(key):
+                own = ((self._alike(e), -1 - self.kind[e], 0), self.leaf[e] or slot)
+                chosen.setdefault(own[0], []).append((own[1], e))
         first = len(self.groups)
         few: list[list[tuple[Slot, Expr]]] = []
         for key, wanted in chosen.items():
@@ -350,6 +375,21 @@ class _Grouping:
             rest = [(slot, e) for slot, e in rest if any(u in self.slot for u, _ in self.users.get(e, ()))]
             if rest and any(a in self.packable or a.op == "var" for a in rest[0][1].args):
                 self._open(rest)
+
+    def _scattered(self, chosen: dict[Any, list[tuple[Slot, Expr]]]) -> list[Any]:
+        """Wishes that would make many vectors of few lanes: their members are better close together,
+        in the order of the carries that they read."""
+        vectors: Counter[Any] = Counter()
+        kinds: dict[Any, Counter[int]] = {}
+        for key, wanted in chosen.items():
+            vectors[key[0]] += len({slot[:2] for slot, _ in wanted})
+            kinds.setdefault(key[0], Counter()).update(self.kind[e] for _, e in wanted)
+        return [
+            key
+            for key in chosen
+            if key[1] is not None
+            and vectors[key[0]] > 2 * sum(-(-n // self.lanes) for n in kinds[key[0]].values())
+        ]
 
     def _open(self, wanted: list[tuple[Slot, Expr]]) -> None:
         """A group in the lanes of its users; several for one lane are vectors of their own."""
