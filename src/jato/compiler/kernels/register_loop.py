@@ -212,7 +212,7 @@ class _Attempt:
         steps = loop.length if loop.length is not None else 100
         each = steps * max(1.0, work) * cost.UNIT_NS
         if lanes == 1:
-            each *= 10 if len(loop.carries) < MANY_CARRIES else 2
+            each *= 10 if len(loop.carries) < MANY_CARRIES else 3
         outputs = [v for v in (*loop.finals, *loop.ys) if v in lowering.outputs]
         grain = lanes if grid > 1 else 1
         return LoopNest(

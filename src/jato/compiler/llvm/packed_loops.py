@@ -16,14 +16,9 @@ from typing import Any
 from jato.base.errors import invariant
 from jato.compiler.llvm import instructions as ins
 from jato.compiler.llvm.instructions import Code
+from jato.compiler.llvm.lanes import is_math
 from jato.compiler.llvm.reductions import ReduceEmitter
-from jato.compiler.llvm.superwords import (
-    Pack,
-    Packing,
-    bundle_sources,
-    columns,
-    is_math,
-)
+from jato.compiler.llvm.superwords import Pack, Packing, bundle_sources, columns
 from jato.compiler.llvm.values import MathFunctions, Val
 from jato.loopir.grammar import ITEMSIZE, Buffer, Expr, Loop, Store
 
@@ -148,7 +143,8 @@ class PackedLoopEmitter(ReduceEmitter):
         for position, column in enumerate(columns(self._packing, pack)):
             if filled:
                 value = next(a for a in column if a is not None)
-                column = [a or value for a in column] + [value] * (lanes - len(column))
+                column = [a or value for a in column]
+                column += [value] * (lanes - len(column))
             vectors.append(self._bundle(column, e.args[position].dtype))
         if filled:
             symbol = self.functions.symbol(e.op, e.dtype, len(vectors), lanes)
@@ -157,7 +153,8 @@ class PackedLoopEmitter(ReduceEmitter):
                 f"call fastcc {kind} @{symbol}({', '.join(f'{kind} {v}' for v in vectors)})"
             )
         if e.op == "select":
-            return ins.select(code, *vectors, self._kind(e.dtype), lanes)  # type: ignore[call-arg]
+            which, x, y = vectors
+            return ins.select(code, which, x, y, self._kind(e.dtype), lanes)
         return ins.emit_operation(code, e.op, e.attr, e.dtype, e.args[-1].dtype, vectors, lanes)
 
     def _bundle(self, wanted: Sequence[Expr | None], dtype: str) -> str:
@@ -182,10 +179,10 @@ class PackedLoopEmitter(ReduceEmitter):
             parts.append((text, {lane: lane for lane, e in enumerate(loose) if e is not None}))
         while len(parts) > 1:
             pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
-            parts = [self._shuffled(*p, dtype=dtype) if len(p) == 2 else p[0] for p in pairs]
+            parts = [self._shuffled(p[0], p[-1], dtype) if len(p) == 2 else p[0] for p in pairs]
         text, lanes = parts[0]
         if any(lane != there for lane, there in lanes.items()):
-            text, _ = self._shuffled((text, lanes), ("poison", {}), dtype=dtype)
+            text, _ = self._shuffled((text, lanes), ("poison", {}), dtype)
         return text
 
     def _shuffled(
@@ -244,14 +241,15 @@ class PackedLoopEmitter(ReduceEmitter):
         code, count, width = self.code, len(loads), self._packing.lanes
         scalar_type = ins.MEMORY_TYPE[buffer.dtype]
         address = self._address(code, buffer, self.scalar(loads[0].args[0]))
+        align = ITEMSIZE[buffer.dtype]
         if count < width and self.has_masks:
             kind = f"<{width} x {scalar_type}>"
-            text = self._load_vector(
-                code, buffer, address, kind, width, _first(count, width), "zeroinitializer"
-            )
+            types = ["ptr", "i32", f"<{width} x i1>", kind]
+            masked = [address, str(align), _first(count, width), "zeroinitializer"]
+            text = code.call(f"llvm.masked.load.{ins.suffix(kind)}.p0", kind, types, masked)
             return self._from_memory(code, buffer, text, width)
         kind = f"<{count} x {scalar_type}>"
-        text = self._load_vector(code, buffer, address, kind, count, None, "")
+        text = code.ins(f"load {kind}, ptr {address}, align {align}{self._invariant(buffer)}")
         if count < width:
             mask = ", ".join(f"i32 {i if i < count else 'poison'}" for i in range(width))
             text = code.ins(f"shufflevector {kind} {text}, {kind} poison, <{width} x i32> <{mask}>")

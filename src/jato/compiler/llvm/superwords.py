@@ -9,11 +9,7 @@ Takes   a loop of scalars: carries, stores of results, no inner loops.
 Gives   `Packing`: the packs, each a list of expressions of one opcode that do not depend on one
         another, and the pack and lane of each; None where vectors would not pay.
 
-Values that become carries, or are stored, are packed by structure (which operations on carries,
-constants and elements of a row they are), in the order of the carries.  From there down an operand
-takes the lane of its user, together with the same operand of the other lanes, if its opcode and
-height are theirs.  Height is the longest way down to a leaf: members of one height cannot depend on
-each other, nor packs in a circle.
+Which expressions share a vector, and in which lanes, is found by lanes.py.
 
 Operands that lie in other lanes or packs, such as a neighbour's, come through shuffles
 (`bundle_sources`).  No operation is changed or reordered: each lane computes what the scalar would
@@ -24,26 +20,28 @@ Start reading at `find_packing`; packed_loops.py writes the code.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from jato.compiler.llvm.lanes import (
+    COMMUTATIVE,
+    FEWEST_LANES,
+    SLOW,
+    Body,
+    Grouping,
+    Slot,
+    cost,
+    place_of,
+    row_of,
+    vectors,
+)
 from jato.loopir.grammar import ITEMSIZE, Buffer, Expr, Loop, Store
-from jato.loopir.scalar_ops import SCALAR_OPS
 
-# Fewer expressions of a kind stay scalars.
-FEWEST_LANES = 4
 # A body of at most this cost (in instructions) is left as it is: its scalars fit registers.
 SMALL_BODY = 40.0
-# Scalars in registers at a time; each carry beyond is stored and loaded in each step.
-REGISTERS = 24
 # Vector code must be cheaper by this factor: a shuffle waits longer than an operation.
 GAIN = 1.5
-
-_COMMUTATIVE = frozenset(("add", "mul", "and", "or", "xor", "eq", "ne"))
-_SLOW = {"div": 6.0, "sqrt": 6.0}
-_MATH_COST = 20.0
 SHUFFLE_COST = 1.5
 MOVE_COST = 2.0  # a scalar into a lane, or a lane into a scalar
 
@@ -52,12 +50,12 @@ MOVE_COST = 2.0  # a scalar into a lane, or a lane into a scalar
 class Pack:
     """Expressions computed as the lanes of one vector (None: a lane that holds nothing).
 
-    row     of loads: (buffer, index without its constant); they are elements that follow each other
-    carries of carries: their values at the end of the step are `nexts`, a pack of its own or loose
+    kind   "operation" (of one opcode), "row" (loads of elements that follow each other), "carry"
+    text   the register, once there is one
     """
 
     members: list[Expr | None]
-    kind: str  # "operation", "row", "carry"
+    kind: str
     text: str = ""
 
     @property
@@ -119,7 +117,7 @@ def find_packing(loop: Loop, vector_bits: int) -> Packing | None:
         return None
     if not all(type(s) is Store and s.mask is None for s in loop.body):
         return None
-    body = _Body(loop)
+    body = Body(loop)
     if body.reads_results or body.scalar_cost() <= SMALL_BODY:
         return None
     if len(body.packable) < 2 * FEWEST_LANES:
@@ -131,7 +129,7 @@ def find_packing(loop: Loop, vector_bits: int) -> Packing | None:
     if lanes < FEWEST_LANES:
         return None
     packing = Packing(lanes)
-    grouping = _Grouping(body, lanes)
+    grouping = Grouping(body, lanes)
     for part in grouping.packs():
         packing.add(Pack(part, "operation"))
     _pack_rows(body, packing)
@@ -140,317 +138,11 @@ def find_packing(loop: Loop, vector_bits: int) -> Packing | None:
     return packing if GAIN * packed_cost(loop, body, packing) < body.scalar_cost() else None
 
 
-def is_math(op: str) -> bool:
-    return SCALAR_OPS[op].kind == "math"
-
-
-def row_of(load: Expr) -> tuple[Buffer, Expr | None, int]:
-    """(buffer, index without its constant, constant): the builder puts the constant last."""
-    return (load.attr, *place_of(load.args[0]))
-
-
-def place_of(index: Expr) -> tuple[Expr | None, int]:
-    if index.op == "const":
-        return None, int(index.attr)
-    if index.op == "add" and index.args[1].op == "const":
-        return index.args[0], int(index.args[1].attr)
-    return index, 0
-
-
-class _Body:
-    """What a loop computes in each step: its expressions, operands first, and their kinds."""
-
-    def __init__(self, loop: Loop):
-        self.loop = loop
-        self.stores: list[Store] = list(loop.body)  # type: ignore[arg-type]
-        roots = [*loop.nexts, *[s.value for s in self.stores]]
-        self.variant: dict[Expr, bool] = {e: True for e in (*loop.carries, loop.var)}
-        self.rank: dict[Expr, int] = {}  # which root needs an expression first
-        self.order: list[Expr] = []
-        for number, root in enumerate(roots):
-            self._visit(root, number)
-        indices = [e.args[0] for e in self.order if e.op == "load"]
-        indices += [s.index for s in self.stores]
-        self.of_indices = _below(indices)
-        self.packable = [e for e in self.order if self._may_pack(e)]
-        self.reads_results = any(
-            e.op == "load" and self.variant[e] and e.attr.space != "in" for e in self.order
-        )
-
-    def _visit(self, root: Expr, number: int) -> None:
-        stack = [root]
-        while stack:
-            e = stack[-1]
-            if e in self.rank:
-                stack.pop()
-                continue
-            missing = [a for a in e.args if a not in self.rank]
-            if missing:
-                stack += reversed(missing)
-                continue
-            stack.pop()
-            self.rank[e] = number
-            self.order.append(e)
-            if e not in self.variant:
-                self.variant[e] = any(self.variant[a] for a in e.args)
-
-    def _may_pack(self, e: Expr) -> bool:
-        if not self.variant[e] or e in self.of_indices or e.op not in SCALAR_OPS or not e.args:
-            return False
-        types = {e.dtype, *[a.dtype for a in e.args]}
-        if types & {"f16", "bf16"} or e.op in ("rem", "mulhi"):
-            return False
-        return e.op != "div" or e.dtype in ("f32", "f64")  # a lane without a value must not divide
-
-    def scalar_cost(self) -> float:
-        found = sum(_cost(e) for e in self.order if self.variant[e] and e not in self.of_indices)
-        spilled = max(0, len(self.loop.carries) - REGISTERS)
-        return found + 2.0 * spilled + len(self.stores)
-
-
-Slot = tuple[int, int, int]  # layer, vector, lane
-
-
-class _Grouping:
-    """Sorts what may be packed into packs, users first."""
-
-    def __init__(self, body: _Body, lanes: int):
-        self.body, self.lanes = body, lanes
-        self.kind: dict[Expr, int] = {}
-        self.height: dict[Expr, int] = {}
-        self.packable = set(body.packable)
-        self.users: dict[Expr, list[tuple[Expr, int]]] = {}
-        self.group: dict[Expr, int] = {}
-        self.slot: dict[Expr, Slot] = {}
-        self.groups: list[dict[Slot, Expr]] = []
-        self.carried: list[dict[Slot, Expr]] = []  # next carries: the carries have the same lanes
-        self.leaf: dict[Expr, Slot | None] = {}
-        self._classify()
-
-    def packs(self) -> list[list[Expr | None]]:
-        self._place_roots()
-        self._find_leaves()
-        heights: dict[int, list[Expr]] = {}
-        for e in self.body.packable:
-            if e not in self.slot:
-                heights.setdefault(self.height[e], []).append(e)
-        for height in sorted(heights, reverse=True):
-            self._place(heights[height])
-        return [vector for group in self.groups for vector in _vectors(group, self.lanes)]
-
-    def _classify(self) -> None:
-        """Kinds (equal: the same structure), heights and users."""
-        kinds: dict[Any, int] = {}
-        kind, height, body = self.kind, self.height, self.body
-        for e in body.order:
-            key: tuple[Any, ...]
-            height[e] = 0
-            if not body.variant[e]:
-                key = ("fixed", e.dtype)
-            elif e.op == "load" and len(e.args) == 1:
-                key = ("load", e.dtype, e.attr)
-            elif e.op == "var":
-                key = ("carry", e.dtype)
-            else:
-                height[e] = 1 + max(height[a] for a in e.args)
-                key = ("scalar", e)
-            if e in self.packable:
-                args = self.ordered(e)
-                key = (e.op, e.dtype, e.attr, *[kind[a] for a in args])
-                for position, a in enumerate(args):
-                    self.users.setdefault(a, []).append((e, position))
-            kind[e] = kinds.setdefault(key, len(kinds))
-
-    def _find_leaves(self) -> None:
-        """The lane of a carry, or the place in its row, that an expression reads first."""
-        loop = self.body.loop
-        for carry, after in zip(loop.carries, loop.nexts, strict=True):
-            self.leaf[carry] = self.slot.get(after)
-        for e in self.body.order:
-            if e.op == "load" and self.body.variant[e]:
-                vector, lane = divmod(place_of(e.args[0])[1], self.lanes)
-                self.leaf[e] = (0, vector, lane)
-            elif e not in self.leaf:
-                self.leaf[e] = next((self.leaf[a] for a in self.ordered(e) if self.leaf[a]), None)
-
-    def ordered(self, e: Expr) -> tuple[Expr, ...]:
-        """Operands, those of a commutative operation in the order of their kinds."""
-        if e.op in _COMMUTATIVE and self.kind[e.args[0]] > self.kind[e.args[1]]:
-            return e.args[::-1]
-        return e.args
-
-    def _alike(self, e: Expr) -> tuple[Any, ...]:
-        """Equal: one instruction can compute both, and neither needs the other."""
-        return e.op, e.dtype, e.attr, e.args[-1].dtype, self.height[e]
-
-    def _place_roots(self) -> None:
-        """Next carries and stored values that nothing else needs, by kind; odd kinds with others."""
-        nexts = list(dict.fromkeys(e for e in self.body.loop.nexts if e in self.packable))
-        stored = list(dict.fromkeys(s.value for s in self.body.stores))
-        stored = [
-            e for e in stored
-            if e in self.packable and e not in self.users and e not in set(nexts)
-        ]  # fmt: skip
-        for roots in (nexts, stored):
-            kinds: dict[int, list[Expr]] = {}
-            for e in roots:
-                kinds.setdefault(self.kind[e], []).append(e)
-            homes: dict[Any, list[Expr]] = {}
-            found: list[list[Expr]] = []
-            for members in sorted(kinds.values(), key=len, reverse=True):
-                e = members[0]
-                home = homes.get(self._alike(e))
-                if home is None or 2 * len(members) > len(home):
-                    home = homes.get(e.dtype) if len(members) < FEWEST_LANES else None
-                if home is not None:
-                    home += members
-                elif len(members) >= FEWEST_LANES:
-                    found.append(members)
-                    homes.setdefault(self._alike(e), members)
-                    homes.setdefault(e.dtype, members)
-            order = {e: number for number, e in enumerate(roots)}
-            placed = {e for members in found for e in members}
-            by_dtype: dict[str, list[Expr]] = {}
-            for e in roots:
-                if e not in placed:
-                    by_dtype.setdefault(e.dtype, []).append(e)
-            found += [members for members in by_dtype.values() if len(members) >= FEWEST_LANES]
-            for members in found:
-                self._place_root(sorted(members, key=order.__getitem__), roots is nexts)
-
-    def _place_root(self, members: list[Expr], carried: bool) -> None:
-        """A group in this order; what another operation computes has its lane, in another pack."""
-        width = self.lanes
-        slots = {(0, i // width, i % width): e for i, e in enumerate(members)}
-        if carried:
-            self.carried.append(slots)
-        alike: dict[Any, dict[Slot, Expr]] = {}
-        for slot, e in slots.items():
-            alike.setdefault(self._alike(e), {})[slot] = e
-        for group in alike.values():
-            self._add(group)
-
-    def _close(self, members: list[Expr]) -> None:
-        """A group without holes, in this order."""
-        width = self.lanes
-        self._add({(0, i // width, i % width): e for i, e in enumerate(members)})
-
-    def _add(self, group: dict[Slot, Expr]) -> None:
-        for slot, e in group.items():
-            self.group[e], self.slot[e] = len(self.groups), slot
-        self.groups.append(group)
-
-    def _place(self, members: list[Expr]) -> None:
-        """Expressions of one height: each to the lane of a user, with those of the user's pack."""
-        wishes: dict[Expr, list[tuple[Any, Slot]]] = {}
-        counts: dict[Any, int] = {}
-        for e in members:
-            alike = self._alike(e)
-            wishes[e] = [
-                ((alike, self.group[user], position), self.slot[user])
-                for user, position in self.users.get(e, ())
-                if user in self.group
-            ] or [((alike, None, 0), (0, 0, 0))]
-            for key in dict.fromkeys(key for key, _ in wishes[e]):
-                counts[key] = counts.get(key, 0) + 1
-        chosen: dict[Any, list[tuple[Slot, Expr]]] = {}
-        for e in members:
-            key, slot = max(wishes[e], key=lambda wish: counts[wish[0]])
-            chosen.setdefault(key, []).append((slot, e))
-        for key in self._scattered(chosen):
-            for slot, e in chosen.pop(key):
-                own = ((self._alike(e), -1 - self.kind[e], 0), self.leaf[e] or slot)
-                chosen.setdefault(own[0], []).append((own[1], e))
-        first = len(self.groups)
-        few: list[list[tuple[Slot, Expr]]] = []
-        for key, wanted in chosen.items():
-            if len(wanted) < FEWEST_LANES:
-                few.append(wanted)
-            elif key[1] is None:
-                self._close(sorted((e for _, e in wanted), key=lambda e: self.body.rank[e]))
-            else:
-                self._open(wanted)
-        for wanted in few:
-            rest = [(slot, e) for slot, e in wanted if not self._fill(slot, e, first)]
-            rest = [(slot, e) for slot, e in rest if any(u in self.slot for u, _ in self.users.get(e, ()))]
-            if rest and any(a in self.packable or a.op == "var" for a in rest[0][1].args):
-                self._open(rest)
-
-    def _scattered(self, chosen: dict[Any, list[tuple[Slot, Expr]]]) -> list[Any]:
-        """Wishes that would make many vectors of few lanes: their members are better close together,
-        in the order of the carries that they read."""
-        vectors: Counter[Any] = Counter()
-        kinds: dict[Any, Counter[int]] = {}
-        for key, wanted in chosen.items():
-            vectors[key[0]] += len({slot[:2] for slot, _ in wanted})
-            kinds.setdefault(key[0], Counter()).update(self.kind[e] for _, e in wanted)
-        return [
-            key
-            for key in chosen
-            if key[1] is not None
-            and vectors[key[0]] > 2 * sum(-(-n // self.lanes) for n in kinds[key[0]].values())
-        ]
-
-    def _open(self, wanted: list[tuple[Slot, Expr]]) -> None:
-        """A group in the lanes of its users; several for one lane are vectors of their own."""
-        group: dict[Slot, Expr] = {}
-        for (layer, vector, lane), e in wanted:
-            again = 0
-            while (slot := (layer + 64 * again, vector, lane)) in group:
-                again += 1
-            group[slot] = e
-        vectors = len({slot[:2] for slot in group})
-        if vectors > 1 and 2 * len(group) <= (vectors - 1) * self.lanes:
-            self._close([e for _, e in sorted(group.items(), key=lambda item: item[0])])
-        else:
-            self._add(group)
-
-    def _fill(self, slot: Slot, e: Expr, first: int) -> bool:
-        """An odd one: into a pack like it, if its lane is free."""
-        for number in range(first, len(self.groups)):
-            group = self.groups[number]
-            same = self._alike(next(iter(group.values()))) == self._alike(e)
-            if same and slot not in group and any(slot[:2] == other[:2] for other in group):
-                group[slot] = e
-                self.group[e], self.slot[e] = number, slot
-                return True
-        return False
-
-
-def _vectors(group: dict[Slot, Expr], lanes: int) -> list[list[Expr | None]]:
-    vectors: dict[tuple[int, int], list[Expr | None]] = {}
-    for (layer, vector, lane), e in group.items():
-        vectors.setdefault((layer, vector), [None] * lanes)[lane] = e
-    for members in vectors.values():
-        while members[-1] is None:
-            members.pop()
-    return [members for _, members in sorted(vectors.items())]
-
-
-def _cost(e: Expr) -> float:
-    if e.op in ("const", "var", "param"):
-        return 0.0
-    if e.op in SCALAR_OPS and is_math(e.op):
-        return _MATH_COST
-    return _SLOW.get(e.op, 1.0) if e.dtype in ("f32", "f64") else 1.0
-
-
-def _below(roots: Sequence[Expr]) -> set[Expr]:
-    seen: set[Expr] = set()
-    stack = list(roots)
-    while stack:
-        e = stack.pop()
-        if e not in seen:
-            seen.add(e)
-            stack += e.args
-    return seen
-
-
 def _chunks(items: list[Any], size: int) -> list[list[Any]]:
     return [items[i : i + size] for i in range(0, len(items), size)]
 
 
-def _pack_rows(body: _Body, packing: Packing) -> None:
+def _pack_rows(body: Body, packing: Packing) -> None:
     """Loads of elements that follow each other."""
     rows: dict[tuple[Buffer, Expr | None], dict[int, Expr]] = {}
     for e in body.order:
@@ -487,7 +179,7 @@ def _pack_carries(loop: Loop, packing: Packing, groups: list[dict[Slot, Expr]]) 
         else:
             loose.setdefault((after.op, carry.dtype), []).append((carry, after))
     for group in groups:
-        for following in _vectors(group, packing.lanes):
+        for following in vectors(group, packing.lanes):
             carried = Pack([carry_of[e] if e is not None else None for e in following], "carry")
             packing.add(carried)
             packing.carries.append((carried, following))
@@ -528,7 +220,7 @@ def columns(packing: Packing, pack: Pack) -> list[list[Expr | None]]:
         args: tuple[Expr | None, ...] = (None,) * len(found)
         if e is not None:
             args = given = e.args
-            if last is not None and e.op in _COMMUTATIVE:
+            if last is not None and e.op in COMMUTATIVE:
                 turned = given[::-1]
                 if _likeness(packing, turned, last) > _likeness(packing, given, last):
                     args = given = turned
@@ -573,7 +265,7 @@ def bundle_sources(packing: Packing, wanted: Sequence[Expr | None]) -> Sources:
     return sources
 
 
-def packed_cost(loop: Loop, body: _Body, packing: Packing) -> float:
+def packed_cost(loop: Loop, body: Body, packing: Packing) -> float:
     """Instructions of one step with this packing."""
     total = 0.0
     bundles: set[tuple[Expr | None, ...]] = set()
@@ -593,7 +285,7 @@ def packed_cost(loop: Loop, body: _Body, packing: Packing) -> float:
         if pack.kind == "operation":
             e = pack.present[0]
             size = ITEMSIZE[e.dtype] * packing.lanes / 16
-            total += size * _SLOW[e.op] / 2 if e.op in _SLOW else _cost(e)
+            total += size * SLOW[e.op] / 2 if e.op in SLOW else cost(e)
             for column in columns(packing, pack):
                 total += bundle(column)
         elif pack.kind == "row":
@@ -609,7 +301,7 @@ def packed_cost(loop: Loop, body: _Body, packing: Packing) -> float:
             total += 1.0 + bundle([s.value for s in run])
     for e in body.order:
         if body.variant[e] and e not in body.of_indices and e not in packing.places:
-            total += _cost(e)
+            total += cost(e)
             moved.update(a for a in e.args if a.op != "load")
     total += MOVE_COST * sum(e in packing.places for e in moved)
     return total
