@@ -8,7 +8,7 @@ import pytest
 import jato
 import jato.numpy as jnp
 from jato import lax
-from jato.control.scan import with_sums_in_order
+from jato.control.scan_transpose import with_sums_in_order
 from jato.core.graph import evaluate
 from jato.ops.arithmetic import ADD, add, mul, neg
 
