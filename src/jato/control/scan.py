@@ -30,6 +30,7 @@ from jato.base.pytree import (
 from jato.control.call import graph_axis_names, merge, pruned_graph
 from jato.control.cond import union
 from jato.control.staged_functions import (
+    carried,
     convert_outputs,
     converted,
     flat_values,
@@ -726,6 +727,7 @@ def scan(
             ("init", carry_tree, avals),
             (f"the carry that f ({name}) returns", new_tree, carry_out),
             "f must return a carry of the types it takes.",
+            carried,
         )
         if all(t is a for t, a in zip(joined, avals, strict=True)):
             break

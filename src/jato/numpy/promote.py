@@ -158,6 +158,8 @@ def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
         return _cast_number(x, np.dtype(dtype))
     aval = getattr(x, "aval", None)
     if aval is None:
+        if weak_type:  # integers beside a weak float: NumPy's arrays cannot be weak
+            return convert.convert_element_type(x, dtype, True)
         return x if x.dtype == dtype else x.astype(dtype)
     if aval.dtype_code == code_of(dtype) and (weak_type or not aval.weak_type):
         return x

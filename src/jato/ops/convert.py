@@ -45,7 +45,7 @@ class ConvertElementType(Elementwise):
         dtype = x.aval.dtype
         if not dtypes.is_inexact(dtype):
             return [Zero(x.aval)]
-        return [convert_element_type(cotangent, dtype)]
+        return [convert_element_type(cotangent, dtype, x.aval.weak_type)]
 
     def lower(
         self, b: Any, inputs: Any, index: Any, out: Any, *, new_dtype: Any, weak_type: bool
