@@ -66,11 +66,16 @@ FLOAT_FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "uint32", "int64", "uint64"])
+NARROW = ["bool", "int8", "uint16", "int32", "uint32"]
+CASES = [(d, w) for w in (False, True) for d in NARROW + ["int64", "uint64"] * w]
+
+
+@pytest.mark.parametrize(("dtype", "wide"), CASES)
 @pytest.mark.parametrize("name", FLOAT_FUNCTIONS)
 def test_floats_of_integers(name, dtype, wide):
     """With 64 bits on, integers of 64 bits become float64 and narrower ones float32."""
+    if (name, dtype) == ("softmax", "bool"):
+        pytest.skip("jax has no softmax of bools")
     found = []
     for m in (jax, jato):
         with m.enable_x64(wide):
