@@ -286,7 +286,7 @@ ArrayType* make_array_type(DType dtype, bool weak, int ndim, const int64_t* dims
 }
 
 std::string describe(const ArrayType* type) {
-  std::string text = std::string(name(type->dtype)) + "[";
+  std::string text = std::string(type->dtype == DType::Key ? "key<fry>" : name(type->dtype)) + "[";
   for (int i = 0; i < type->ndim; ++i) {
     if (i) text += ',';
     text += std::to_string(type->dims[i]);

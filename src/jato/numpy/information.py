@@ -124,9 +124,10 @@ def array_repr(
     >>> jnp.array_repr(jnp.array([1]))
     'Array([1], dtype=int32)'
     """
-    if max_line_width is None and precision is None and suppress_small is None:
+    options = max_line_width, precision, suppress_small
+    if options == (None, None, None) and hasattr(arr, "aval"):
         return _repr(arr)
-    return np.array_repr(to_host(arr), max_line_width, precision, suppress_small)
+    return np.array_repr(to_host(arr), *options)
 
 
 def array_str(
@@ -141,9 +142,10 @@ def array_str(
     >>> jnp.array_str(jnp.array([1]))
     '[1]'
     """
-    if max_line_width is None and precision is None and suppress_small is None:
+    options = max_line_width, precision, suppress_small
+    if options == (None, None, None) and hasattr(a, "aval"):
         return _str(a)
-    return np.array_str(to_host(a), max_line_width, precision, suppress_small)
+    return np.array_str(to_host(a), *options)
 
 
 def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:

@@ -128,7 +128,7 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
         raise NotImplementedError("view: argument 'type' is not supported, only 'dtype'")
     if dtype is None:
         return self
-    target = dtypes.as_dtype(dtype)
+    target = dtypes.canonicalize(dtype)
     if target == self.dtype:
         return self
     if target == np.bool_ or self.dtype == np.bool_:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from jato.base.dtypes import canonicalize, is_complex, is_floating
+from jato.core.array import require_integer
 from jato.jit.eager import public
 from jato.numpy.manipulation import as_weak_array, moveaxis, sequence_items
 from jato.numpy.promote import as_array, broadcast, common_shape, dtype_of, normalize_axis
@@ -111,7 +112,7 @@ def lexsort(keys: Any, axis: int = -1, *, batch_size: Any = None) -> Any:
 
 
 def _kth(function: str, kth: Any, size: int) -> int:
-    k = kth.__index__()
+    k = require_integer(kth, function, "kth")
     if not -size <= k < size:
         raise ValueError(f"{function}: argument 'kth' is {k}, but the axis has size {size}")
     return k % size
