@@ -240,3 +240,14 @@ def test_lists_are_values():
     np.testing.assert_array_equal(x.at[1].add((1, 2.0, 3)), expected)
     with pytest.raises((TypeError, ValueError), match=r"inhomogeneous|array"):
         x.at[1].set([[1.0], [2.0, 3.0]])
+
+
+def test_lax_gather_clips_by_default():
+    x = np.arange(30, dtype=np.float32).reshape(5, 6)
+    rows = jato.lax.GatherDimensionNumbers((1,), (0,), (0,))
+    starts = np.array([[9], [-3], [2]])
+    for call in (jato.lax.gather, jato.jit(jato.lax.gather, static_argnums=(2, 3))):
+        np.testing.assert_array_equal(call(x, starts, rows, (1, 6)), x[[4, 0, 2]])
+    windows = jato.lax.GatherDimensionNumbers((1,), (0,), (0, 1))
+    found = jato.lax.gather(x, np.array([[4, 5], [9, -2]]), windows, (1, 2))
+    np.testing.assert_array_equal(found, [x[4, 4:6], x[4, 0:2]])

@@ -62,12 +62,10 @@ def test_numbers_that_do_not_fit(aval, number, error, words):
 
 
 def test_numbers_only():
-    assert float(elementwise.add(1.0, 2.5)) == 3.5
+    assert float(elementwise.add(1, 2.5)) == 3.5
     assert elementwise.add(1, 2).dtype == np.int32
-    assert elementwise.mul(2j, 1j).dtype == np.complex64
+    assert elementwise.mul(2, 1j).dtype == np.complex64
     assert float(elementwise.pow(2.0, 3)) == 8
-    with pytest.raises(TypeError, match="add: expected numbers of one kind, got float, int"):
-        elementwise.add(1, 2.5)
 
 
 @pytest.mark.parametrize("shapes", [((3,), (1,)), ((3, 1), (1, 4)), ((0, 1), (1, 3)), ((1, 1), (2, 3))])

@@ -33,7 +33,7 @@ from jato.ops.structural import full
 def add(x: Any, y: Any) -> Any:
     """x + y, elementwise.  Integers wrap.
 
-    >>> float(add(1.5, 2.0))
+    >>> float(add(1.5, 2))
     3.5
     """
     return ADD(x, y)

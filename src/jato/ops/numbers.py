@@ -29,16 +29,9 @@ def match_numbers(function: str, operands: Sequence[Any]) -> list[Any]:
         if type(x) not in NUMBERS:
             aval = type_of(x)
             return [number_as(function, y, aval) if type(y) in NUMBERS else y for y in operands]
-    kinds = {type(x) for x in operands}
-    if len(kinds) > 1:
-        names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        fail(
-            TypeError,
-            function,
-            f"expected numbers of one kind, got {names}: {tuple(operands)}.",
-            "The functions of jato.numpy promote.",
-        )
-    return list(operands)
+    # numbers only: the widest kind among them
+    kind = max((type(x) for x in operands), key=NUMBERS.index)
+    return [kind(x) for x in operands]
 
 
 def number_as(function: str, x: Any, aval: Any) -> Any:
