@@ -401,20 +401,21 @@ void bind_executable_builder(nb::module_& module) {
           "runs a library routine")
       .def(
           "tiled",
-          [](B& b, int64_t rows, int64_t grain, const std::string& library, std::vector<Slot> library_slots,
-             std::vector<int64_t> library_params, uintptr_t address, std::vector<Slot> slots,
-             std::vector<int64_t> params, double cost_ns, std::string name, int64_t scratch_bytes,
-             double library_cost_ns, int64_t bytes) {
-            b.core.tiled(rows, grain, library, std::move(library_slots), std::move(library_params),
+          [](B& b, int64_t rows, int64_t step_rows, int64_t row_steps, const std::string& library,
+             std::vector<Slot> library_slots, std::vector<int64_t> library_params, uintptr_t address,
+             std::vector<Slot> slots, std::vector<int64_t> params, int64_t extent, int64_t grain, double cost_ns,
+             std::string name, int64_t scratch_bytes, double library_cost_ns, int64_t bytes) {
+            b.core.tiled(rows, step_rows, row_steps, library, std::move(library_slots), std::move(library_params),
                          library_cost_ns,
-                         launch_step(address, std::move(slots), std::move(params), rows, 1, cost_ns,
+                         launch_step(address, std::move(slots), std::move(params), extent, grain, cost_ns,
                                      scratch_bytes, std::move(name), bytes));
           },
-          nb::arg("rows"), nb::arg("grain"), nb::arg("library"), nb::arg("library_slots"),
-          nb::arg("library_params"), nb::arg("address"), nb::arg("slots"), nb::arg("params"),
+          nb::arg("rows"), nb::arg("step_rows"), nb::arg("row_steps"), nb::arg("library"),
+          nb::arg("library_slots"), nb::arg("library_params"), nb::arg("address"), nb::arg("slots"),
+          nb::arg("params"), nb::arg("extent"), nb::arg("grain") = 1,
           nb::arg("cost_ns") = 0.0, nb::arg("name") = "", nb::arg("scratch_bytes") = 0,
           nb::arg("library_cost_ns") = 0.0, nb::arg("bytes") = 0,
-          "row blocks: the library routine, then the kernel on the same rows")
+          "row blocks: the library routine, then the kernel's grid steps for the same rows")
       .def("host", &B::host, nb::arg("function"), nb::arg("inputs"), nb::arg("outputs"),
            "host(f, [(slot, ArrayType)], [(slot, ArrayType)]): f(*read-only views, *views to fill); the "
            "views are valid "

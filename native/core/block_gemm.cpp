@@ -2,17 +2,22 @@
 
 #include <algorithm>
 
+#include "folded_tile.h"
 #include "register_tile.h"
+#include "spin.h"
 #include "threadpool.h"
 
 namespace jato {
 namespace {
 
 // A panel of B: 512 x 2 vectors = 64 KiB, which comes from the second-level cache at a cache line in 7 cycles.
-// Against 256: 3 % less time for 1024 and 2048 squared, 2 % for 1000 x 500 x 200, whose C is written once.
+// Against 256: 1 to 3 % less time for 1024 and 2048 squared, 3 % for 1000 x 500 x 200, whose C is written once.
 constexpr int64_t kDepth = 512;
-constexpr int64_t kRowBlock = 168;  // rows of A that stay in the second-level cache beside panels of B
 constexpr int64_t kMostColumns = 4096;
+// Panels of B that stay in the second-level cache together with rows of A.
+constexpr int64_t kPanelsInCache = 512 << 10;
+// A B above this size is not packed as a whole.
+constexpr int64_t kMostShared = 64 << 20;
 
 // A block of A in memory of its own.
 //   row-major A    rows keep their order, with a pitch that spreads them over the cache sets
@@ -75,53 +80,141 @@ void multiply_few_rows(const BlockProduct<T>& p) {
   }
 }
 
+// How a product is cut: what does not depend on which rows are computed.
+template <class T>
+int64_t block_depth(const BlockProduct<T>& p) {
+  return ceil_divide(p.k, ceil_divide(p.k, kDepth));
+}
+
+// Columns of B and C that a panel holds: two vectors; or what is left of them, in one vector or folded.
+struct Strip {
+  int64_t first, columns;
+  int fold;
+};
+
+// The strips of columns [left, left + columns).
+template <class T>
+class Strips {
+ public:
+  // Below this depth adding up the lanes costs more than it saves.
+  static constexpr int64_t kLeastDepth = 32;
+
+  Strips(const BlockProduct<T>& p, int64_t left, int64_t columns)
+      : left_(left), whole_(columns / kTileColumns<T>), rest_(columns % kTileColumns<T>), vector_(0) {
+    const bool can_fold = p.a_column == 1 && p.k >= kLeastDepth;
+    const bool two = can_fold && rest_ > kTileLanes<T> && fold_of<T>(rest_ - kTileLanes<T>) > 1;
+    if (two) vector_ = kTileLanes<T>;
+    fold_ = can_fold && rest_ > vector_ ? fold_of<T>(rest_ - vector_) : 1;
+  }
+
+  int64_t count() const { return whole_ + (vector_ > 0 ? 1 : 0) + (rest_ > vector_ ? 1 : 0); }
+  Strip at(int64_t i) const {
+    const int64_t first = left_ + std::min(i, whole_) * kTileColumns<T>;
+    if (i < whole_) return {first, kTileColumns<T>, 1};
+    if (i == whole_ && vector_ > 0) return {first, vector_, 1};
+    return {first + vector_, rest_ - vector_, fold_};
+  }
+
+ private:
+  int64_t left_, whole_, rest_;
+  int64_t vector_;  // columns of a strip of one vector before a folded one
+  int fold_;
+};
+
+template <class T>
+void pack_strip(const BlockProduct<T>& p, int64_t first, int64_t k, const Strip& strip, T* panel) {
+  const T* const b = p.b + first * p.b_row + strip.first * p.b_column;
+  if (strip.fold > 1) {
+    pack_folded(b, p.b_row, p.b_column, k, strip.columns, strip.fold, panel);
+  } else {
+    pack_panel(b, p.b_row, p.b_column, k, strip.columns, kTileColumns<T>, panel);
+  }
+}
+
+// Rows of A by some depth of it, and room for them.
+template <class T>
+struct RowBlock {
+  int64_t top, rows;  // of A and C
+  int64_t first, k;   // of the depth
+  bool in_place;
+  T* memory;      // for packed rows, unless A is read in place
+  int64_t depth;  // for which there is room
+
+  static int64_t pitch(int64_t depth) {
+    return depth / 16 * 16 + 48;  // an odd number of cache lines and a half
+  }
+
+  // C's rows from packed panels: panel(i) is that of strip i.
+  template <class Panel>
+  void multiply(const BlockProduct<T>& p, const Strips<T>& strips, bool accumulate, Panel&& panel) const {
+    const int64_t step = tile_rows(rows);
+    const T* const a = p.a + top * p.a_row + first * p.a_column;
+    const PackedRows<T> packed{memory, p.a_column == 1, pitch(depth)};
+    if (!in_place) {
+      for (int64_t i = 0; i < rows; i += step)
+        packed.pack(a, p.a_row, p.a_column, i, std::min(step, rows - i), k);
+    }
+    const auto tile = [&](int64_t i, const Strip& strip, const T* b) {
+      const int64_t count = std::min(step, rows - i);
+      const T* const tile_a = in_place ? a + i * p.a_row : packed.tile(i, k);
+      const TileShape shape = in_place ? TileShape{p.a_row, 1, kTileColumns<T>} : packed.shape(count);
+      T* const c = p.c + (top + i) * p.ldc + strip.first;
+      if (strip.fold > 1) {
+        folded_tile_of<T>(count, strip.fold)(k, tile_a, shape.a_row, b, c, p.ldc, strip.columns, accumulate);
+      } else {
+        const Run run{0, 0, k};
+        tile_table<T>().of(count, strip.columns)(&run, 1, shape, tile_a, b, c, p.ldc, strip.columns,
+                                                 accumulate);
+      }
+    };
+    const int64_t count = strips.count();
+    if (count * k * kTileColumns<T> * static_cast<int64_t>(sizeof(T)) <= kPanelsInCache) {
+      // rows of A stay in the first-level cache while all panels pass
+      for (int64_t i = 0; i < rows; i += step) {
+        for (int64_t j = 0; j < count; ++j) tile(i, strips.at(j), panel(j));
+      }
+    } else {
+      // panels stay there while all rows pass, and the next one arrives meanwhile
+      const int64_t elements = k * kTileColumns<T>;
+      for (int64_t j = 0; j < count; ++j) {
+        const T* const b = panel(j);
+        for (int64_t i = 0; i < rows; i += step) {
+          const int64_t from = elements * i / rows, to = elements * std::min(i + step, rows) / rows;
+          for (int64_t l = from; j + 1 < count && l < to; l += kTileLanes<T>) {
+            __builtin_prefetch(b + elements + l, 0, 2);
+          }
+          tile(i, strips.at(j), b);
+        }
+      }
+    }
+  }
+};
+
 template <class T>
 void multiply_block(const BlockProduct<T>& p) {
   if (p.m <= 2 * kTileRows && p.b_column == 1) {
     multiply_few_rows(p);
     return;
   }
-  const TileTable<T>& table = tile_table<T>();
-  constexpr int kColumns = kTileColumns<T>;
-  const int64_t depth = ceil_divide(p.k, ceil_divide(p.k, kDepth));
+  const int64_t depth = block_depth(p);
   const int64_t most_columns = std::min(p.n, kMostColumns);
   const bool in_place = reads_in_place(p);
-  const int64_t row_block = std::min(p.m, kRowBlock);
-  const int64_t panel_elements = depth * ceil_divide(most_columns, kColumns) * kColumns;
-  const int64_t pitch = depth / 16 * 16 + 48;  // an odd number of cache lines and a half
-  const int64_t a_elements = in_place ? 0 : row_block * pitch;
+  const int64_t row_block = std::min(p.m, SharedProduct<T>::kRowBlock);
+  const int64_t panel_elements = depth * Strips<T>(p, 0, most_columns).count() * kTileColumns<T>;
+  const int64_t a_elements = in_place ? 0 : row_block * RowBlock<T>::pitch(depth);
   T* const panels =
       static_cast<T*>(thread_scratch(static_cast<size_t>(panel_elements + a_elements) * sizeof(T)));
-  const PackedRows<T> packed{panels + panel_elements, p.a_column == 1, pitch};
 
   for (int64_t left = 0; left < p.n; left += most_columns) {
-    const int64_t columns = std::min(most_columns, p.n - left);
+    const Strips<T> strips(p, left, std::min(most_columns, p.n - left));
     for (int64_t first = 0; first < p.k; first += depth) {
       const int64_t k = std::min(depth, p.k - first);
-      const Run run{0, 0, k};
-      const bool accumulate = p.accumulate || first > 0;
-      for (int64_t j = 0; j < columns; j += kColumns) {
-        pack_panel(p.b + first * p.b_row + (left + j) * p.b_column, p.b_row, p.b_column, k,
-                   std::min<int64_t>(kColumns, columns - j), kColumns, panels + j * k);
-      }
+      const auto panel = [&](int64_t j) { return panels + j * kTileColumns<T> * k; };
+      for (int64_t j = 0; j < strips.count(); ++j) pack_strip(p, first, k, strips.at(j), panel(j));
       for (int64_t top = 0; top < p.m; top += row_block) {
         const int64_t rows = std::min(row_block, p.m - top);
-        const int64_t step = tile_rows(rows);
-        const T* const a = p.a + top * p.a_row + first * p.a_column;
-        if (!in_place) {
-          for (int64_t i = 0; i < rows; i += step)
-            packed.pack(a, p.a_row, p.a_column, i, std::min(step, rows - i), k);
-        }
-        for (int64_t j = 0; j < columns; j += kColumns) {
-          const int64_t here = std::min<int64_t>(kColumns, columns - j);
-          for (int64_t i = 0; i < rows; i += step) {
-            const int64_t count = std::min(step, rows - i);
-            const T* const tile_a = in_place ? a + i * p.a_row : packed.tile(i, k);
-            const TileShape shape = in_place ? TileShape{p.a_row, 1, kColumns} : packed.shape(count);
-            table.of(count, here)(&run, 1, shape, tile_a, panels + j * k, p.c + (top + i) * p.ldc + left + j,
-                                  p.ldc, here, accumulate);
-          }
-        }
+        RowBlock<T>{top, rows, first, k, in_place, panels + panel_elements, depth}.multiply(
+            p, strips, p.accumulate || first > 0, panel);
       }
     }
   }
@@ -138,5 +231,96 @@ bool run(const BlockProduct<T>& product) {
 
 bool block_gemm(const BlockProduct<float>& product) { return run(product); }
 bool block_gemm(const BlockProduct<double>& product) { return run(product); }
+
+// ---- SharedProduct
+
+namespace {
+
+enum PanelState : uint8_t { kUnpacked, kBeingPacked, kPacked };
+
+}  // namespace
+
+template <class T>
+bool SharedProduct<T>::suits(const BlockProduct<T>& p) {
+  // as a double: n k may be beyond 64 bits
+  return has_avx512() && p.k > 0 && p.n > 0 &&
+         static_cast<double>(p.n) * static_cast<double>(p.k) * sizeof(T) <= static_cast<double>(kMostShared);
+}
+
+template <class T>
+SharedProduct<T>::SharedProduct(const BlockProduct<T>& p)
+    : product_(p),
+      depth_(block_depth(p)),
+      depth_blocks_(ceil_divide(p.k, depth_)),
+      column_blocks_(Strips<T>(p, 0, p.n).count()),
+      in_place_(reads_in_place(p)),
+      memory_(Pool::allocate(static_cast<size_t>(p.k * column_blocks_ * kTileColumns<T>) * sizeof(T))),
+      states_(new std::atomic<uint8_t>[static_cast<size_t>(depth_blocks_ * column_blocks_)]) {
+  for (int64_t i = 0; i < depth_blocks_ * column_blocks_; ++i) {
+    states_[static_cast<size_t>(i)].store(kUnpacked, std::memory_order_relaxed);
+  }
+}
+
+template <class T>
+int64_t SharedProduct<T>::depth_at(int64_t depth_block) const {
+  return std::min(depth_, product_.k - depth_block * depth_);
+}
+
+template <class T>
+T* SharedProduct<T>::memory_of(int64_t depth_block, int64_t column_block) const {
+  const int64_t before = depth_block * depth_ * column_blocks_ + column_block * depth_at(depth_block);
+  return static_cast<T*>(memory_->data()) + before * kTileColumns<T>;
+}
+
+template <class T>
+void SharedProduct<T>::pack(int64_t depth_block, int64_t column_block) {
+  pack_strip(product_, depth_block * depth_, depth_at(depth_block),
+             Strips<T>(product_, 0, product_.n).at(column_block), memory_of(depth_block, column_block));
+}
+
+// Whoever finds a panel unpacked packs it; whoever finds another thread packing it packs a later one
+// in the meantime.
+template <class T>
+const T* SharedProduct<T>::panel(int64_t depth_block, int64_t column_block) {
+  constexpr int kRelaxes = 256;
+  int waits = 0;
+  std::atomic<uint8_t>* const states = &states_[static_cast<size_t>(depth_block * column_blocks_)];
+  for (int64_t j = column_block; states[column_block].load(std::memory_order_acquire) != kPacked;) {
+    uint8_t expected = kUnpacked;
+    if (j < column_blocks_ && states[j].compare_exchange_strong(expected, kBeingPacked)) {
+      pack(depth_block, j);
+      states[j].store(kPacked, std::memory_order_release);
+    }
+    if (j < column_blocks_) {
+      ++j;
+    } else if (++waits % kRelaxes == 0) {
+      sched_yield();  // the thread that packs it may be waiting for this processor
+    } else {
+      cpu_relax();
+    }
+  }
+  return memory_of(depth_block, column_block);
+}
+
+template <class T>
+void SharedProduct<T>::multiply_rows(int64_t first, int64_t count) {
+  const BlockProduct<T>& p = product_;
+  const Strips<T> strips(p, 0, p.n);
+  const int64_t row_block = std::min(count, kRowBlock);
+  T* const a_memory =
+      in_place_ ? nullptr
+                : static_cast<T*>(
+                      thread_scratch(static_cast<size_t>(row_block * RowBlock<T>::pitch(depth_)) * sizeof(T)));
+  for (int64_t d = 0; d < depth_blocks_; ++d) {
+    for (int64_t top = first; top < first + count; top += row_block) {
+      const int64_t rows = std::min(row_block, first + count - top);
+      RowBlock<T>{top, rows, d * depth_, depth_at(d), in_place_, a_memory, depth_}.multiply(
+          p, strips, p.accumulate || d > 0, [&](int64_t j) { return panel(d, j); });
+    }
+  }
+}
+
+template class SharedProduct<float>;
+template class SharedProduct<double>;
 
 }  // namespace jato

@@ -1,10 +1,20 @@
-// Matrix products of float and double on AVX-512, for one thread.
+// Matrix products of float and double on AVX-512.
 //
-// A register tile of 14 rows by 2 vectors; B packed into panels of 2 vectors that stay in the first-level
-// cache; A read in place where its rows lie well, else packed.  The scheme is that of Goto and
-// van de Geijn, "Anatomy of High-Performance Matrix Multiplication", ACM TOMS 34(3), 2008.
+//   block_gemm      one product on one thread
+//   SharedProduct   one product on several threads that share B: it is packed once, panel by panel, by
+//                   the thread that needs a panel first
+//
+// A register tile of 14 rows by 2 vectors; B packed into panels of 2 vectors; A read in place where its
+// rows lie well, else packed.  The scheme is that of Goto and van de Geijn, "Anatomy of High-Performance
+// Matrix Multiplication", ACM TOMS 34(3), 2008; sharing B among threads is that of Smith et al.,
+// "Anatomy of High-Performance Many-Threaded Matrix Multiplication", IPDPS 2014.
 #pragma once
+#include <atomic>
 #include <cstdint>
+#include <memory>
+
+#include "pool.h"
+#include "ref.h"
 
 namespace jato {
 
@@ -24,5 +34,36 @@ struct BlockProduct {
 // False when this machine has no AVX-512: then nothing was done.
 bool block_gemm(const BlockProduct<float>& product);
 bool block_gemm(const BlockProduct<double>& product);
+
+template <class T>
+class SharedProduct {
+ public:
+  // Whether this machine has the kernels and B is not too large to be packed as a whole.
+  static bool suits(const BlockProduct<T>& product);
+  // Throws std::bad_alloc when there is no memory for B's panels.
+  explicit SharedProduct(const BlockProduct<T>& product);
+
+  // Rows of A that stay in the second-level cache beside panels of B.
+  static constexpr int64_t kRowBlock = 168;
+
+  // Computes rows [first, first + count) of C.  Any number of threads may do so at once, on rows of
+  // their own.  More rows than kRowBlock at once: a panel is used for all of them before the next depth.
+  void multiply_rows(int64_t first, int64_t count);
+
+ private:
+  const T* panel(int64_t depth_block, int64_t column_block);
+  void pack(int64_t depth_block, int64_t column_block);
+  T* memory_of(int64_t depth_block, int64_t column_block) const;
+  int64_t depth_at(int64_t depth_block) const;
+
+  BlockProduct<T> product_;
+  int64_t depth_, depth_blocks_, column_blocks_;
+  bool in_place_;
+  Ref<Block> memory_;
+  std::unique_ptr<std::atomic<uint8_t>[]> states_;  // of each panel
+};
+
+extern template class SharedProduct<float>;
+extern template class SharedProduct<double>;
 
 }  // namespace jato

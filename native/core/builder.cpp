@@ -132,25 +132,29 @@ void ExecutableBuilder::library(std::string_view name, std::vector<Slot> slots, 
   append({std::move(step)});
 }
 
-void ExecutableBuilder::tiled(int64_t rows, int64_t grain, std::string_view library_name,
+void ExecutableBuilder::tiled(int64_t rows, int64_t step_rows, int64_t row_steps, std::string_view library_name,
                               std::vector<Slot> library_slots, std::vector<int64_t> library_params,
                               double library_cost_ns, LaunchStep launch) {
-  if (grain < 1) fail("tiled", "expected a grain of at least 1, got " + std::to_string(grain));
+  if (step_rows < 1 || row_steps < 1 || (step_rows > 1 && row_steps > 1)) {
+    fail("tiled", "expected step_rows and row_steps of at least 1, one of them 1, got " +
+                      std::to_string(step_rows) + " and " + std::to_string(row_steps));
+  }
   LibraryStep library =
       make_library(library_name, std::move(library_slots), std::move(library_params), "tiled");
-  if (library.routine->run_rows == nullptr) {
+  if (library.routine->run_tiled == nullptr) {
     fail("tiled", "'" + std::string(library_name) + "' cannot run on a part of its rows");
   }
   library.cost_ns = library_cost_ns;
   check_launch(launch, "tiled");
-  if (launch.extent != rows) {
-    fail("tiled", "the kernel's extent is " + std::to_string(launch.extent) + ", the number of rows " +
-                      std::to_string(rows));
+  const int64_t steps = (rows * row_steps + step_rows - 1) / step_rows;
+  if (launch.extent != steps) {
+    fail("tiled", "the kernel's extent is " + std::to_string(launch.extent) + ", the rows take " +
+                      std::to_string(steps) + " grid steps");
   }
   // Both lists are gathered at the same time.
   executable_->max_step_slots_ =
       std::max(executable_->max_step_slots_, static_cast<int>(library.slots.size() + launch.slots.size()));
-  append({TiledStep{rows, grain, std::move(library), std::move(launch)}});
+  append({TiledStep{rows, step_rows, row_steps, std::move(library), std::move(launch)}});
 }
 
 int ExecutableBuilder::callback(HostCallback callback) {

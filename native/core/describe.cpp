@@ -36,7 +36,7 @@ class Printer {
            << " cost_ns=" << s.cost_ns << '\n';
   }
   void operator()(const TiledStep& s) {
-    line() << "tiled rows=" << s.rows << " grain=" << s.grain << '\n';
+    line() << "tiled rows=" << s.rows << " step_rows=" << s.step_rows << " row_steps=" << s.row_steps << '\n';
     ++depth_;
     (*this)(s.library);
     (*this)(s.launch);

@@ -53,32 +53,31 @@ void run_launch(const LaunchStep& step, void* const* buffers, const volatile int
   });
 }
 
+struct RowsOfKernel {
+  const TiledStep& step;
+  void* const* buffers;
+  const volatile int32_t* cancel;
+
+  static void run(void* context, int64_t begin, int64_t end) {
+    const RowsOfKernel& rows = *static_cast<const RowsOfKernel*>(context);
+    const TiledStep& s = rows.step;
+    run_kernel(s.launch, rows.buffers, rows.cancel, begin * s.row_steps / s.step_rows,
+               (end * s.row_steps + s.step_rows - 1) / s.step_rows);
+  }
+};
+
 void run_tiled(const TiledStep& step, void* const* library_buffers, void* const* kernel_buffers,
                const volatile int32_t* cancel) {
   if (step.rows <= 0) return;
   const LibraryRoutine& routine = *step.library.routine;
-  const double cost = static_cast<double>(step.rows) * step.launch.cost_ns + step.library.cost_ns;
-  const bool parallel = cost > kParallelThresholdNs && num_threads() > 1 && !in_parallel_region();
-  if (parallel && !SingleThreadedBlas::possible()) {
-    // Row blocks in parallel would have every worker start BLAS's own threads.
-    Context context{cancel};
-    routine.run(library_buffers, step.library.params.data(), context);
-    run_launch(step.launch, kernel_buffers, cancel);
+  Context context{cancel};
+  RowsOfKernel kernel{step, kernel_buffers, cancel};
+  if (routine.run_tiled(library_buffers, step.library.params.data(), context,
+                        {step.step_rows, &RowsOfKernel::run, &kernel})) {
     return;
   }
-  const auto run_rows = [&](int64_t begin, int64_t end, int) {
-    for (int64_t row = begin; row < end && !is_raised(cancel); row += step.grain) {
-      const int64_t stop = std::min(row + step.grain, end);
-      routine.run_rows(library_buffers, step.library.params.data(), row, stop);
-      run_kernel(step.launch, kernel_buffers, cancel, row, stop);
-    }
-  };
-  const SingleThreadedBlas single_threaded_blas;
-  if (parallel) {
-    parallel_for(step.rows, step.grain, run_rows);
-  } else {
-    run_rows(0, step.rows, 0);
-  }
+  routine.run(library_buffers, step.library.params.data(), context);
+  run_launch(step.launch, kernel_buffers, cancel);
 }
 
 int64_t load_integer(const void* address, DType dtype) {

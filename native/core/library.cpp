@@ -88,7 +88,7 @@ constexpr int kConvParams = sizeof(ConvParams) / sizeof(int64_t);
 const LibraryRoutine kRoutines[] = {
     {"copy", 2, 1, run_copy, nullptr, check_copy},
     {"fill", 1, 4, run_fill, nullptr, check_fill},
-    {"gemm", 3, kGemmParams, run_gemm, run_gemm_rows, check_gemm},
+    {"gemm", 3, kGemmParams, run_gemm, run_gemm_tiled, check_gemm},
     {"gemv", 3, kGemvParams, run_gemv, nullptr, check_gemv},
     {"top_k", 3, 4, run_top_k, nullptr, check_top_k},
     {"sort", 2, 3, run_sort, nullptr, check_sort},

@@ -32,15 +32,24 @@ struct Context {
 };
 
 using LibraryFn = void (*)(void* const* buffers, const int64_t* params, Context& context);
-// The same, restricted to the rows [begin, end) of the result; serial, for tiled steps.
-using LibraryRowsFn = void (*)(void* const* buffers, const int64_t* params, int64_t begin, int64_t end);
+
+// What follows a routine on rows of its result, for tiled steps: done(context, begin, end) once rows
+// [begin, end) are there, from any thread, each row once.  `begin` is a multiple of `unit`.
+struct RowTiles {
+  int64_t unit;
+  void (*done)(void* context, int64_t begin, int64_t end);
+  void* context;
+};
+// Runs the routine by blocks of rows.  False when it had better run as a whole: then nothing was done.
+using LibraryTiledFn = bool (*)(void* const* buffers, const int64_t* params, Context& context,
+                                const RowTiles& tiles);
 
 struct LibraryRoutine {
   const char* name;
   int num_buffers;
   int num_params;
   LibraryFn run;
-  LibraryRowsFn run_rows;  // null: cannot be tiled
+  LibraryTiledFn run_tiled;  // null: cannot be tiled
   // Throws Error(Value) when the parameters make no sense; called once, when a program is built.
   void (*check)(const int64_t* params);
 };

@@ -12,6 +12,7 @@
 #include <bit>
 #include <climits>
 #include <complex>
+#include <optional>
 #include <string>
 #include <type_traits>
 
@@ -226,16 +227,22 @@ bool try_blas_gemm(const Product<T>& p) {
   return true;
 }
 
+// The form of the product that block_gemm.h takes; nothing for those that it does not.
+template <class T>
+std::optional<BlockProduct<T>> block_product(const Product<T>& p) {
+  if (p.is_vector() || p.alpha != T(1) || (p.beta != T(0) && p.beta != T(1))) return {};
+  return BlockProduct<T>{p.a.data,          p.a.row_stride(), p.a.column_stride(), p.b.data,
+                         p.b.row_stride(),  p.b.column_stride(), p.c, p.ldc, p.m, p.n, p.k, p.beta == T(1)};
+}
+
 // The kernel of block_gemm.h, where the machine has it.
 template <class T>
 bool try_block_gemm(const Product<T>& p) {
-  if constexpr (!is_complex<T>) {
-    if (p.is_vector() || p.alpha != T(1) || (p.beta != T(0) && p.beta != T(1))) return false;
-    return block_gemm(BlockProduct<T>{p.a.data, p.a.row_stride(), p.a.column_stride(), p.b.data,
-                                      p.b.row_stride(), p.b.column_stride(), p.c, p.ldc, p.m, p.n, p.k,
-                                      p.beta == T(1)});
-  } else {
+  if constexpr (is_complex<T>) {
     return false;
+  } else {
+    const auto block = block_product(p);
+    return block && block_gemm(*block);
   }
 }
 
@@ -326,6 +333,34 @@ int64_t block_edge(const Product<T>& p) {
   return by_rows ? 4 : 512;
 }
 
+// C by blocks of rows, all threads sharing the packed B; done(begin, end) after each block.  Blocks begin
+// at multiples of `unit` and have at most about `wanted` rows, their number a multiple of that of threads.
+// False, and nothing done, when there are too few rows for the threads.
+template <class T, class Done>
+bool multiply_in_row_blocks(const Product<T>& p, int64_t unit, int64_t wanted, const volatile int32_t* cancel,
+                            Done&& done) {
+  if constexpr (is_complex<T>) {
+    return false;
+  } else {
+    const int64_t threads = in_parallel_region() ? 1 : num_threads();
+    const auto block = block_product(p);
+    if (p.m < kBlockEdge * threads || !block || !SharedProduct<T>::suits(*block)) return false;
+    const int64_t units = ceil_divide(p.m, unit);
+    int64_t blocks = ceil_divide(units, std::max<int64_t>(wanted / unit, 1));
+    if (blocks > 1) blocks = round_up(blocks, threads);
+    const int64_t rows = ceil_divide(units, blocks) * unit;
+    SharedProduct<T> shared(*block);
+    parallel_for(ceil_divide(p.m, rows), 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end && !is_raised(cancel); ++i) {
+        const int64_t first = i * rows, last = std::min(first + rows, p.m);
+        shared.multiply_rows(first, last - first);
+        done(first, last);
+      }
+    });
+    return true;
+  }
+}
+
 template <class T>
 void split_product(const Product<T>& p, const volatile int32_t* cancel) {
   const double work = p.work();
@@ -352,6 +387,7 @@ void split_product(const Product<T>& p, const volatile int32_t* cancel) {
   const bool balance = work / static_cast<double>(threads) > (vector ? 16 * kSplitElements : kBalanceWork);
   const int64_t wanted =
       std::max(balance ? 2 * threads : threads, static_cast<int64_t>(std::min(work / kLargestPart, 1e6)));
+  if (multiply_in_row_blocks(p, 1, ceil_divide(p.m, wanted), cancel, [](int64_t, int64_t) {})) return;
   split_result(p, std::min(wanted, blocks), cancel);
 }
 
@@ -401,6 +437,39 @@ void run_batch(void* const* buffers, const GemmParams& g, const volatile int32_t
   }
   for (int64_t i = 0; i < batch && !is_raised(cancel); ++i)
     split_product(product_of<T>(buffers, g, i), cancel);
+}
+
+// A product and what follows on its rows, by blocks of rows that stay in the second-level cache.
+template <class T>
+bool run_tiled(void* const* buffers, const GemmParams& g, const volatile int32_t* cancel,
+               const RowTiles& tiles) {
+  constexpr int64_t kRows = 168, kBlockBytes = 256 * 1024, kFewestOfBlas = 112;
+  const int64_t by_size = kBlockBytes / std::max<int64_t>(g.n * static_cast<int64_t>(sizeof(T)), 1);
+  const auto done = [&](int64_t begin, int64_t end) { tiles.done(tiles.context, begin, end); };
+  const int64_t batch = g.batch * g.outer;
+  if (batch == 1) {
+    const Product<T> p = product_of<T>(buffers, g, 0);
+    if (multiply_in_row_blocks(p, tiles.unit, kRows, cancel, done)) return true;
+  }
+  // Every block of rows packs all of B again: with fewer rows that shows.  And row blocks in parallel would
+  // have every worker start BLAS's own threads.
+  const int64_t rows = batch * g.m, threads = in_parallel_region() ? 1 : num_threads();
+  const int64_t block = round_up(std::max(by_size, kFewestOfBlas), tiles.unit);
+  if (rows < block * threads || (threads > 1 && !SingleThreadedBlas::possible())) return false;
+  const SingleThreadedBlas single_threaded_blas;
+  parallel_for(rows, block, [&](int64_t begin, int64_t end, int) {
+    while (begin < end && !is_raised(cancel)) {
+      const int64_t stop = std::min(begin + block, end);
+      for (int64_t row = begin; row < stop;) {
+        const int64_t first = row % g.m, count = std::min(stop - row, g.m - first);
+        multiply_as_worker(product_of<T>(buffers, g, row / g.m).block(first, count, 0, g.n));
+        row += count;
+      }
+      done(begin, stop);
+      begin = stop;
+    }
+  });
+  return true;
 }
 
 // Calls body with a value of the C++ type of `dtype`.
@@ -475,16 +544,12 @@ void run_gemm(void* const* buffers, const int64_t* params, Context& context) {
   with_type(g.dtype, [&](auto zero) { run_batch<decltype(zero)>(buffers, g, context.cancel); });
 }
 
-void run_gemm_rows(void* const* buffers, const int64_t* params, int64_t begin, int64_t end) {
+bool run_gemm_tiled(void* const* buffers, const int64_t* params, Context& context, const RowTiles& tiles) {
   const GemmParams& g = gemm_params(params);
-  with_type(g.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    for (int64_t row = begin; row < end;) {
-      const int64_t first = row % g.m, rows = std::min(end - row, g.m - first);
-      multiply_as_worker(product_of<T>(buffers, g, row / g.m).block(first, rows, 0, g.n));
-      row += rows;
-    }
-  });
+  bool done = false;
+  with_type(g.dtype,
+            [&](auto zero) { done = run_tiled<decltype(zero)>(buffers, g, context.cancel, tiles); });
+  return done;
 }
 
 void check_gemm(const int64_t* params) {

@@ -8,7 +8,7 @@ namespace jato {
 
 void run_gemm(void* const* buffers, const int64_t* params, Context& context);
 // Rows are counted through all matrices of the batch: row r is row r % m of matrix r / m.
-void run_gemm_rows(void* const* buffers, const int64_t* params, int64_t begin, int64_t end);
+bool run_gemm_tiled(void* const* buffers, const int64_t* params, Context& context, const RowTiles& tiles);
 void check_gemm(const int64_t* params);
 
 void run_gemv(void* const* buffers, const int64_t* params, Context& context);

@@ -219,6 +219,11 @@ inline int64_t tile_rows(int64_t rows) {
 template <class T>
 void pack_panel(const T* b, int64_t b_row, int64_t b_column, int64_t k, int64_t columns, int64_t width,
                 T* panel) {
+  if (b_column == 1 && columns == kTileColumns<T> && width == kTileColumns<T>) {
+    // a number of elements that the compiler knows: no call for each row
+    for (int64_t l = 0; l < k; ++l, b += b_row, panel += kTileColumns<T>) std::copy_n(b, kTileColumns<T>, panel);
+    return;
+  }
   if (b_column == 1) {
     for (int64_t l = 0; l < k; ++l, b += b_row, panel += width) {
       std::copy_n(b, columns, panel);

@@ -233,7 +233,7 @@ void test_executable(Runner& runner) {
     const Slot a = builder.input(batch * m * k * 4), b = builder.input(k * n * 4),
                bias = builder.input(n * 4);
     const Slot c = builder.output(batch * m * n * 4);
-    builder.tiled(batch * m, 16, "gemm", {a, b, c}, params, 1e6,
+    builder.tiled(batch * m, 1, 1, "gemm", {a, b, c}, params, 1e6,
                   launch_of(bias_rows_kernel, {c, bias}, {n}, batch * m));
     const Ref<Executable> executable = builder.finish(0, 0);
     Floats left(static_cast<size_t>(batch * m * k), 2.0f), right(static_cast<size_t>(k * n), 0.5f),
@@ -549,7 +549,7 @@ void test_executable(Runner& runner) {
     CHECK_THROWS(Error, builder.launch(launch_of(affine_kernel, {x, y}, {}, -1)));
     CHECK_THROWS(Error, builder.library("nothing", {}, {}, 0));
     CHECK_THROWS(Error, builder.library("copy", {x}, {4}, 0));
-    CHECK_THROWS(Error, builder.tiled(1, 1, "copy", {x, y}, {4}, 0, launch_of(affine_kernel, {x, y}, {}, 1)));
+    CHECK_THROWS(Error, builder.tiled(1, 1, 1, "copy", {x, y}, {4}, 0, launch_of(affine_kernel, {x, y}, {}, 1)));
     CHECK_THROWS(Error, builder.host(0, {}));
     CHECK_THROWS(Error, builder.swap(x, y));
     CHECK_THROWS(Error, builder.swap(y, view));

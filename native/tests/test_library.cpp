@@ -147,9 +147,25 @@ void check_gemm_case(Shape s, int64_t form_a, int64_t form_b, int64_t batch, dou
     const auto* params = reinterpret_cast<const int64_t*>(&g);
     const LibraryRoutine* gemm = find_routine("gemm");
     gemm->check(params);
+    // what follows sees each row once, complete, in blocks that begin at multiples of 3
     const int64_t rows = batch * s.m;
-    for (int64_t row = 0; row < rows; row += 3)
-      gemm->run_rows(buffers.data(), params, row, std::min(row + 3, rows));
+    std::vector<std::atomic<int>> seen(static_cast<size_t>(rows));
+    std::atomic<bool> aligned{true};
+    auto done = [&](int64_t begin, int64_t end) {
+      if (begin % 3 != 0 || end > rows) aligned = false;
+      for (int64_t row = begin; row < end; ++row) ++seen[static_cast<size_t>(row)];
+    };
+    const int32_t cancel = 0;
+    Context context{&cancel};
+    const RowTiles tiles{3,
+                         [](void* f, int64_t begin, int64_t end) {
+                           (*static_cast<decltype(done)*>(f))(begin, end);
+                         },
+                         &done};
+    const bool by_blocks = gemm->run_tiled(buffers.data(), params, context, tiles);
+    if (!by_blocks) gemm->run(buffers.data(), params, context);
+    CHECK(aligned);
+    for (const auto& times : seen) CHECK_EQUAL(times.load(), by_blocks ? 1 : 0);
   } else {
     run_routine("gemm", buffers, &g);
   }
@@ -187,6 +203,20 @@ void check_split_forms() {
     for (int64_t form_a = 0; form_a < 2; ++form_a) {
       for (int64_t form_b = 0; form_b < 2; ++form_b)
         check_gemm_case<T>(shape, form_a, form_b, 1, 1, form_a, 0, false);
+    }
+  }
+  // blocks of rows, their number and their edges
+  for (const Shape& shape : {Shape{256, 40, 30}, Shape{257, 33, 40}, Shape{520, 24, 513}, Shape{260, 70, 1030}}) {
+    for (int64_t form_b = 0; form_b < 2; ++form_b) {
+      check_gemm_case<T>(shape, 0, form_b, 1, 1, 0, 1, true);
+      check_gemm_case<T>(shape, 1, form_b, 1, 1, 1, 0, true);
+      check_gemm_case<T>(shape, 0, form_b, 1, 1, 1, 0, false);
+    }
+  }
+  // all numbers of columns around whole and half vectors, and depths that do not fill a folded one
+  for (int64_t n = 2; n < 70; ++n) {
+    for (const int64_t k : {31, 32, 33, 34, 35, 63}) {
+      check_gemm_case<T>({n % 3 == 0 ? 260 : 30, n, k}, 0, n % 2, 1, 1, n % 5 == 0, 0, false);
     }
   }
   check_gemm_case<T>({20, 20, 20}, 0, 0, 200, 1, 0, 0, false);

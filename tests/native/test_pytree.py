@@ -222,3 +222,21 @@ def test_cycles_through_node_data_are_collected():
     del node, holder
     gc.collect()
     assert reference() is None
+
+
+@given(st.lists(st.text(max_size=9), unique=True, max_size=80), st.randoms())
+@settings(max_examples=60, deadline=None)
+def test_dicts_with_the_same_keys_come_again_and_again(names, random):
+    """Orders of keys are remembered by the addresses of the strings: also when the same strings come
+    in another order, others with their text, and new ones at an address that was freed."""
+    for _ in range(3):
+        keys = ["".join(list(name)) for name in names]  # strings of this round
+        for _ in range(3):
+            tree = {key: i for i, key in enumerate(keys)}
+            for _ in range(3):
+                leaves, treedef = tree_flatten(tree)
+                assert leaves == [tree[key] for key in sorted(tree)]
+                assert list(treedef.unflatten(leaves)) == sorted(tree)
+                assert treedef.unflatten(leaves) == tree
+            random.shuffle(keys)
+        del keys, tree

@@ -229,9 +229,10 @@ class Assembler:
         nest = step.epilogue
         use = self.uses[nest]
         builder.tiled(
-            rows=step.rows, grain=step.grain, library=step.name, library_slots=slots,
-            library_params=step.params, library_cost_ns=step.cost_ns, address=use.address,
-            slots=[self.slot(v) for v in nest.arguments], params=use.params, cost_ns=nest.step_ns,
+            rows=step.rows, step_rows=step.step_rows, row_steps=step.row_steps, library=step.name,
+            library_slots=slots, library_params=step.params, library_cost_ns=step.cost_ns,
+            address=use.address, slots=[self.slot(v) for v in nest.arguments], params=use.params,
+            extent=nest.grid, grain=nest.grain, cost_ns=nest.step_ns,
             scratch_bytes=use.scratch_bytes, name=nest.kernel.name, bytes=nest.bytes,
         )  # fmt: skip
         return step.cost_ns + nest.grid * nest.step_ns

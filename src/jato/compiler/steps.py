@@ -31,7 +31,9 @@ class Launch:
 
 @dataclass(eq=False)
 class Library:
-    """A routine of native/core/library.cpp; `epilogue` runs on each block of rows right after."""
+    """A routine of native/core/library.cpp; `epilogue` runs on each block of rows right after.
+
+    A grid step of the epilogue works on `step_rows` rows, or a row takes `row_steps` of them."""
 
     name: str
     reads: list[Var]
@@ -39,7 +41,8 @@ class Library:
     params: list[int]
     cost_ns: float
     rows: int = 0
-    grain: int = 0
+    step_rows: int = 1
+    row_steps: int = 1
     epilogue: LoopNest | None = None
 
 

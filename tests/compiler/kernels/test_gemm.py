@@ -109,3 +109,20 @@ def test_halves_are_multiplied_in_float32():
 def test_a_row_times_a_matrix_sums_in_several_parts(k, n):
     x, y = _array(1, k), _array(k, n)
     _close(jato.jit(jnp.matmul)(x, y), x.astype(np.float64) @ y)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 7, 8, 9, 15, 17, 19, 20, 24, 25, 33, 36, 40, 41])
+def test_a_few_columns_at_any_depth(n, dtype):
+    """Columns that fill a part of a vector share it with further steps of the depth: an infinity or
+    a NaN in one row, at the last step too, is that row's affair, and times zero in no other lane."""
+    with jato.enable_x64():
+        for m, k in ((40, 32), (300, 33), (41, 63), (77, 514)):
+            x, y = _array(m, k).astype(dtype), _array(k, n).astype(dtype)
+            product = jato.jit(jnp.matmul)
+            close = 1e-4 if dtype == "float32" else 1e-12
+            np.testing.assert_allclose(product(x, y), x.astype("f8") @ y, close, close * 10)
+            x[3, k - 1], x[5, 0], y[k - 1, n - 1] = np.inf, np.nan, 2.0
+            with np.errstate(all="ignore"):
+                want = x.astype("f8") @ y
+            np.testing.assert_allclose(product(x, y), want, close, close * 10)

@@ -44,6 +44,22 @@ def test_an_epilogue_runs_on_blocks_of_rows(shape):
     assert "tiled" in text_of(rows, a, b, c)
 
 
+@pytest.mark.parametrize("shape", [(1000, 50, 200), (513, 77, 1030), (5000, 20, 33), (300, 9, 300)])
+def test_reductions_of_a_product_run_on_blocks_of_its_rows(shape):
+    m, k, n = shape
+    a, b, c = random(m, k), random(k, n), random(n)
+    y = a.astype("float64") @ b
+    for f, want, rows in (
+        (lambda a, b, c: jnp.mean(jnp.tanh(a @ b + c)), np.tanh(y + c).mean(), m * n >= 1 << 17),
+        (lambda a, b, c: jnp.sum(jnp.square(a @ b)), np.square(y).sum(), m * n >= 1 << 17),
+        (lambda a, b, c: jnp.max(a @ b + c, 0), (y + c).max(0), False),
+        (lambda a, b, c: jnp.tanh(a @ b), np.tanh(y), m * n * 4 > 256 * 1024),
+    ):
+        np.testing.assert_allclose(jato.jit(f)(a, b, c), want, 2e-4, 1e-4)
+        if rows:
+            assert "tiled" in text_of(f, a, b, c)
+
+
 def test_an_epilogue_that_reads_other_rows_is_no_epilogue():
     a, b = random(700, 64), random(64, 600)
     for f, want in (

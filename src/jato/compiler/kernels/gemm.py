@@ -4,8 +4,8 @@ Takes   a Gemm in the form that graph/products.py makes.
 Gives   one library step; the runtime splits it over threads and multiplies with its own kernel
         (AVX-512, real numbers) or with BLAS.
 
-`fuse_epilogue` turns a product and the elementwise kernel right after it, if that runs over the
-rows of the result, into one tiled step: the kernel works on each block of rows while it is in cache.
+`fuse_epilogues` turns a product and the kernel right after it, if that walks the rows of the result,
+into one tiled step: the kernel works on each block of rows while it is in cache.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from jato.core.graph import Node
 
 _ONE = struct.unpack("<q", struct.pack("<d", 1.0))[0]
 
-# Rows of one tile: enough for BLAS to be efficient, little enough to stay in the second-level cache.
+# Smaller results stay in the second-level cache anyway.
 TILE_BYTES = 256 * 1024
-# Every tile packs the whole right operand: with fewer rows that shows.
-LEAST_ROWS = 112
+# Fewer grid steps are too few blocks for the threads.
+LEAST_STEPS = 8
 
 
 def plan_gemm(context: PlanContext, node: Node) -> None:
@@ -69,21 +69,20 @@ def fuse_epilogues(context: PlanContext) -> None:
             continue
         if not isinstance(launch, Launch) or not _walks_rows(launch.nest, product):
             continue
-        row_bytes = product.writes[0].aval.nbytes // max(1, product.rows)
-        grain = max(LEAST_ROWS, TILE_BYTES // max(1, row_bytes) // 16 * 16)
+        step_rows, row_steps = launch.nest.row_inputs[product.writes[0]]
         steps[position - 1] = Library(
             product.name, product.reads, product.writes, product.params, product.cost_ns,
-            product.rows, grain, launch.nest,
+            product.rows, step_rows, row_steps, launch.nest,
         )  # fmt: skip
         del steps[position]
 
 
 def _walks_rows(nest: LoopNest, product: Library) -> bool:
-    """Does grid step i of the kernel read row i of the product and no other?"""
+    """Does the kernel's grid walk the product row by row, and is it worth working on blocks of rows?"""
     result = product.writes[0]
+    step_rows, _ = nest.row_inputs.get(result, (product.rows, 1))
     return (
-        nest.grid == product.rows
-        and result in nest.row_inputs
+        step_rows * LEAST_STEPS <= product.rows
         and result.aval.nbytes > TILE_BYTES
         and not set(nest.outputs) & set(product.reads)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from math import prod
+from math import ceil, prod
 from typing import Any
 
 from jato.base import dtypes
@@ -185,30 +185,42 @@ class GroupSchedule:
         rows = self.row_inputs(lowering, kernel, grid)
         return LoopNest(kernel, arguments, stored, grid, grain, work, traffic, in_place, rows)
 
-    def row_inputs(self, lowering: Lowering, kernel: Kernel, grid: int) -> frozenset[Var]:
-        b = lowering.b
+    def row_inputs(
+        self, lowering: Lowering, kernel: Kernel, grid: int
+    ) -> dict[Var, tuple[int, int]]:
+        """See LoopNest: which matrices does the outermost loop walk by rows, and how?"""
         root = kernel.body[0]
-        if not isinstance(root, For) or root.lanes != 1:
-            return frozenset()
-        found = {
-            var: buffer
-            for var, buffer in lowering.buffers.items()
-            if var.aval.ndim == 2 and var.aval.shape[0] == grid > 1
+        if not isinstance(root, For):
+            return {}
+        matrices = {
+            buffer: var for var, buffer in lowering.buffers.items() if var.aval.ndim == 2 and grid > 1
         }
-        if not found:
-            return frozenset()
-        by_buffer = {buffer: var for var, buffer in found.items()}
+        if not matrices:
+            return {}
+        found: dict[Var, set[tuple[int, int] | None]] = {}
         for load in loads(kernel):
-            var = by_buffer.get(load.attr)
-            if var is None or var not in found:
-                continue
-            form = b.linear(load.args[0])
-            length = var.aval.shape[1]
-            rest = {m: c for m, c in form.terms.items() if m != (root.var,)}
-            low, high = b.range_of_linear(Linear(rest, form.const))
-            if form.terms.get((root.var,)) != length or low < 0 or high >= length:
-                del found[var]
-        return frozenset(found)
+            var = matrices.get(load.attr)
+            if var is not None:
+                walk = self.row_walk(lowering.b, root, load.args[0], var, grid)
+                found.setdefault(var, set()).add(walk)
+        return {
+            var: walk for var, walks in found.items() if len(walks) == 1 and (walk := walks.pop())
+        }
+
+    def row_walk(
+        self, b: Builder, root: For, index: Any, matrix: Var, grid: int
+    ) -> tuple[int, int] | None:
+        """(rows of a grid step, grid steps of a row) for one load at `index`; None: neither."""
+        rows, length = matrix.aval.shape
+        form = b.linear(index)
+        stride = form.terms.get((root.var,), 0)
+        rest = {m: c for m, c in form.terms.items() if m != (root.var,)}
+        if stride == 1 and not rest and form.const == 0 and grid == rows * length:
+            return 1, length
+        if root.lanes != 1 or stride <= 0 or stride % length or grid != ceil(rows * length / stride):
+            return None
+        low, high = b.range_of_linear(Linear(rest, form.const))
+        return (stride // length, 1) if low >= 0 and high < stride else None
 
 
 def _widest(group: Group) -> int:

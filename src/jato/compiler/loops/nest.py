@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
 
@@ -23,7 +23,8 @@ class LoopNest:
     grid           iterations of the outermost loop; a thread takes multiples of `grain`
     step_ns        estimate for one of them on one core
     in_place       an output may share the memory of an input of its type
-    row_inputs     matrices of which grid step i reads row i and nothing else
+    row_inputs     matrices that the grid walks row by row: (rows that a grid step reads, grid steps
+                   that read a row); one of the two is 1, and no step reads anything else
     unbounded      it holds a loop of which nobody knows how often it repeats
     written_out    it has a statement for each element of its arrays
     """
@@ -36,7 +37,7 @@ class LoopNest:
     step_ns: float
     bytes: int
     in_place: bool = False
-    row_inputs: frozenset[Var] = frozenset()
+    row_inputs: dict[Var, tuple[int, int]] = field(default_factory=dict)
     unbounded: bool = False
     written_out: bool = False
 

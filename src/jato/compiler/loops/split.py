@@ -19,6 +19,11 @@ from jato.core.graph import Node, Var
 from jato.loopir.builder import Builder
 from jato.loopir.complex import Complex
 from jato.loopir.grammar import For
+from jato.ops.shapes import BroadcastInDim
+
+
+MOST_CHUNKS = 256
+EVEN_CHUNKS = 16
 
 
 class SplitSchedule(GroupSchedule):
@@ -27,10 +32,24 @@ class SplitSchedule(GroupSchedule):
     def build(self) -> list[LoopNest]:
         """Chunks of the longest run of elements first, then the chunks' results."""
         _, axes = self.axes()
-        merged = self.split_chunks(merged=True) if len(axes) > 1 else None
+        merged = self.split_chunks(merged=True) if len(axes) > 1 and not self.repeats() else None
         if merged is not None and not divides(merged[0].kernel):
             return merged[1]()
         return self.split_chunks(merged=False)[1]()
+
+    def repeats(self) -> bool:
+        """Is an array repeated along some of the reduced axes?  Where all of them run as one, its
+        index is a remainder of theirs."""
+        _, axes = self.axes()
+        for node in self.nodes:
+            if not isinstance(node.primitive, BroadcastInDim):
+                continue
+            operand, out = node.inputs[0].aval, node.outputs[0].aval
+            places = node.params["broadcast_dimensions"]
+            varying = {p for p, n in zip(places, operand.shape, strict=True) if n > 1}
+            if out.shape == self.group.space and 0 < len(varying & set(axes)) < len(axes):
+                return True
+        return False
 
     def split_chunks(self, merged: bool) -> tuple[LoopNest, Callable[[], list[LoopNest]]]:
         space = self.group.space
@@ -40,8 +59,7 @@ class SplitSchedule(GroupSchedule):
             extents = [prod(extents)]
         rows = prod(space[a] for a in kept)
         inner = prod(extents[1:]) * rows
-        chunk = max(1, ceil(cost.SPLIT_ELEMENTS / 2 / inner))
-        chunk = max(chunk, ceil(extents[0] / 256))
+        chunk = self.chunk_length(extents[0], inner, prod(space[a] for a in axes[1:]) if merged else 1)
         chunks = ceil(extents[0] / chunk)
         reductions = self.group.reductions()
 
@@ -53,8 +71,7 @@ class SplitSchedule(GroupSchedule):
         lanes = 1 if across else self.lanes(extents[-1] if len(extents) > 1 else chunk, unroll=4)
         with b.block() as body:
             start = b.mul(c, b.index(chunk))
-            stop = b.limited(b.add(start, b.index(chunk)), b.index(extents[0]))
-            count = b.sub(stop, start)
+            count = b.limited(b.index(chunk), b.sub(b.index(extents[0]), start))
             row_lanes = self.lanes(rows) if across else 1
             with b.for_("r", 0, rows, row_lanes) as r, lowering.scope():
                 row = lowering.unravel(r, tuple(space[a] for a in kept))
@@ -77,6 +94,20 @@ class SplitSchedule(GroupSchedule):
         flat = [v for per in partials for pair in per for v in pair]
         first = self.nest(lowering, "split", chunks, 1, chunk * inner, outputs=flat)
         return first, lambda: [first, self.join_chunks(reductions, partials, chunks, rows)]
+
+    def chunk_length(self, extent: int, inner: int, row: int) -> int:
+        """How much of the first axis (`inner` elements for each step along it) one chunk gets.
+
+        At most MOST_CHUNKS, of at least half of SPLIT_ELEMENTS; where there are several for each
+        thread, their number is a multiple of EVEN_CHUNKS, so that threads get equal shares, and they
+        end at the end of a row of the array, so that they can follow a matrix product by rows."""
+        chunk = max(ceil(cost.SPLIT_ELEMENTS / 2 / inner), ceil(extent / MOST_CHUNKS))
+        chunks = ceil(extent / chunk)
+        if chunks > EVEN_CHUNKS // 2:
+            chunk = ceil(extent / min(MOST_CHUNKS, ceil(chunks / EVEN_CHUNKS) * EVEN_CHUNKS))
+        if row <= chunk // 8:
+            chunk = ceil(chunk / row) * row
+        return chunk
 
     def join_chunks(
         self, reductions: list[Node], partials: list[list[list[Var]]], chunks: int, rows: int
