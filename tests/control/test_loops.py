@@ -464,6 +464,7 @@ def test_gradients_by_weak_values_are_weak():
     ):
         assert grad(f)(2.0).weak_type
         assert not grad(f)(np.float32(2)).weak_type
+    assert grad(lambda x: 3.0)(2.0).weak_type and not grad(lambda x: 3.0)(np.float32(2)).weak_type
 
 
 def test_bools_are_never_weak():
