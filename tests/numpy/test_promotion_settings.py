@@ -90,3 +90,26 @@ def test_weak_floats_beside_numpy_integers():
         assert (0.5 + jato.numpy.asarray(x)).weak_type
         assert jato.jit(lambda c, x=x: c + x)(0.5).weak_type
         assert jato.jit(lambda c, x=x: jato.numpy.maximum(x, c))(0.5).weak_type
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_dtypes_of_positions(wide):
+    a = np.array([0.0, 1, 2], np.float32)
+    for function in (
+        lambda m: m.numpy.searchsorted(a, a),
+        lambda m: m.numpy.searchsorted(a, np.float32(0.5)),
+        lambda m: m.numpy.digitize(a, a),
+        lambda m: m.numpy.argpartition(a, 1),
+        lambda m: m.numpy.argsort(a),
+        lambda m: m.numpy.argmax(a),
+        lambda m: m.numpy.nonzero(a)[0],
+        lambda m: m.numpy.tri(3),
+        lambda m: round(m.numpy.asarray(a)),
+        lambda m: round(m.numpy.asarray(a), 1),
+    ):
+        results = []
+        for m in (jax, jato):
+            with m.enable_x64(wide):
+                results.append(function(m))
+        assert results[0].dtype == results[1].dtype
+        np.testing.assert_array_equal(*map(np.asarray, results))

@@ -154,6 +154,12 @@ def float_of(dtype: Any) -> Any:
     return canonicalize(np.float64 if dtype.itemsize == 8 else np.float32)
 
 
+def index_dtype(size: int) -> Any:
+    """The dtype of positions that do not depend on 64 bits being enabled: int32 where it holds
+    them."""
+    return np.dtype(np.int32) if size < 2**31 - 1 else canonicalize(np.int64)
+
+
 def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     """`x` in another dtype; Python numbers stay Python numbers where that is the dtype of one."""
     kind = type(x)
