@@ -170,8 +170,7 @@ def copysign(x1: Any, x2: Any, /) -> Any:
     x1, x2 = promote_float("copysign", x1, x2)
     if is_complex(dtype_of(x1)):
         raise TypeError("copysign: not defined for complex numbers")
-    magnitude = elementwise.abs(x1)
-    return select_where(sign_bit(x2), elementwise.neg(magnitude), magnitude)
+    return elementwise.copysign(x1, x2)
 
 
 @public()
