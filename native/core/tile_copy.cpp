@@ -135,14 +135,16 @@ struct Places {
 
 constexpr uintptr_t kAhead = 1024;  // bytes
 
-template <int kColumns, bool Out>
+template <int kColumns, bool Out, bool Back>
 constexpr Places places_of() {
   Places places{};
   for (int made = 0; made < kColumns; ++made) {
     for (int lane = 0; lane < 16; ++lane) {
       // in: element (row lane, column made) of the array; out: element made * 16 + lane of the array
-      const int flat = Out ? made * 16 + lane : lane * kColumns + made;
-      const int source = Out ? flat % kColumns : flat / 16, place = Out ? flat / kColumns : flat % 16;
+      const int in_place = Back ? 15 - lane : lane;
+      const int flat = Out ? made * 16 + lane : in_place * kColumns + made;
+      const int out_place = Back ? 15 - flat / kColumns : flat / kColumns;
+      const int source = Out ? flat % kColumns : flat / 16, place = Out ? out_place : flat % 16;
       for (int s = 1; s < kColumns; ++s) {
         // the first step takes from vectors 0 and 1, later ones keep the lane unless it is from vector s
         places.at[made][s][lane] = source == s ? 16 + place : s == 1 && source == 0 ? place : lane;
@@ -152,14 +154,15 @@ constexpr Places places_of() {
   return places;
 }
 
-template <int kColumns, bool Out>
+template <int kColumns, bool Out, bool Back>
 JATO_AVX512_INLINE void copy_contiguous(float* tile, float* array, int64_t pitch) {
-  static constexpr Places places = places_of<kColumns, Out>();
+  static constexpr Places places = places_of<kColumns, Out, Back>();
   __m512 v[kColumns], made[kColumns];
   for (int s = 0; s < kColumns; ++s) {
     v[s] = Out ? _mm512_load_ps(tile + s * pitch) : _mm512_loadu_ps(array + 16 * s);
     // A later tile's; past the end of the array it does no harm.
-    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(array + 16 * s) + kAhead), Out);
+    const auto address = reinterpret_cast<uintptr_t>(array + 16 * s);
+    __builtin_prefetch(reinterpret_cast<const void*>(Back ? address - kAhead : address + kAhead), Out);
   }
   for (int m = 0; m < kColumns; ++m) {
     made[m] = v[0];
@@ -172,20 +175,24 @@ JATO_AVX512_INLINE void copy_contiguous(float* tile, float* array, int64_t pitch
   }
 }
 
-template <int kColumns, bool Out>
+template <int kColumns, bool Out, bool Back>
 JATO_AVX512 void all_contiguous(float* tile, float* array, int64_t rows, int64_t pitch) {
-  for (int64_t r = 0; r < rows; r += 16) copy_contiguous<kColumns, Out>(tile + r, array + r * kColumns, pitch);
+  for (int64_t r = 0; r < rows; r += 16) {
+    float* const first = Back ? array - (r + 15) * kColumns : array + r * kColumns;
+    copy_contiguous<kColumns, Out, Back>(tile + r, first, pitch);
+  }
 }
 
-// Whole vectors of rows that follow each other, of few elements: vectors of the array, sorted.
-template <bool Out>
+// Whole vectors of rows that follow each other (Back: each before the one before it), of few elements:
+// vectors of the array, sorted.
+template <bool Out, bool Back>
 JATO_AVX512 bool copied_contiguous(float* tile, float* array, int64_t rows, int64_t columns, int64_t pitch) {
   switch (columns) {
-    case 2: all_contiguous<2, Out>(tile, array, rows, pitch); return true;
-    case 3: all_contiguous<3, Out>(tile, array, rows, pitch); return true;
-    case 4: all_contiguous<4, Out>(tile, array, rows, pitch); return true;
-    case 5: all_contiguous<5, Out>(tile, array, rows, pitch); return true;
-    case 6: all_contiguous<6, Out>(tile, array, rows, pitch); return true;
+    case 2: all_contiguous<2, Out, Back>(tile, array, rows, pitch); return true;
+    case 3: all_contiguous<3, Out, Back>(tile, array, rows, pitch); return true;
+    case 4: all_contiguous<4, Out, Back>(tile, array, rows, pitch); return true;
+    case 5: all_contiguous<5, Out, Back>(tile, array, rows, pitch); return true;
+    case 6: all_contiguous<6, Out, Back>(tile, array, rows, pitch); return true;
     default: return false;
   }
 }
@@ -241,7 +248,14 @@ JATO_AVX512 void fast_copy(void* tile_memory, void* array_memory, int64_t step, 
   T* tile = static_cast<T*>(tile_memory);
   T* array = static_cast<T*>(array_memory);
   if constexpr (kLanes == 16) {
-    if (rows % kLanes == 0 && step == columns && copied_contiguous<Out>(tile, array, rows, columns, pitch)) return;
+    if (rows % kLanes == 0 && step == columns &&
+        copied_contiguous<Out, false>(tile, array, rows, columns, pitch)) {
+      return;
+    }
+    if (rows % kLanes == 0 && step == -columns &&
+        copied_contiguous<Out, true>(tile, array, rows, columns, pitch)) {
+      return;
+    }
   }
   for (; rows > 0; rows -= kLanes, tile += kLanes, array += kLanes * step) {
     if constexpr (Out) block_out<Block, T>(tile, array, step, rows, columns, pitch);
