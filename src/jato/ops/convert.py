@@ -36,7 +36,7 @@ class ConvertElementType(Elementwise):
         aval = tangent_type(type_of(out))
         if is_zero_tangent(tangents[0]) or aval.dtype == dtypes.float0:
             return out, Zero(aval)
-        return out, convert_element_type(tangents[0], new_dtype)
+        return out, convert_element_type(tangents[0], new_dtype, weak_type)
 
     @transposed
     def transpose(
