@@ -150,3 +150,10 @@ def test_pad_with_medians(dtype, stat_length):
     options = {} if stat_length is None else {"stat_length": stat_length}
     expected = np.pad(x, ((1, 2), (0, 3)), "median", **options)
     np.testing.assert_allclose(jnp.pad(x, ((1, 2), (0, 3)), "median", **options), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("fun", [lambda x: x * x, lambda x: x / x, lambda x: jnp.where(x > 0, x, 0.0)])
+def test_what_is_not_linear_is_not_transposed(fun):
+    x = np.ones(3, np.float32)
+    with pytest.raises(TypeError, match=r"float32\[3\], in which the function must be linear"):
+        jato.linear_transpose(fun, x)(x)
