@@ -155,5 +155,5 @@ def test_pad_with_medians(dtype, stat_length):
 @pytest.mark.parametrize("fun", [lambda x: x * x, lambda x: x / x, lambda x: jnp.where(x > 0, x, 0.0)])
 def test_what_is_not_linear_is_not_transposed(fun):
     x = np.ones(3, np.float32)
-    with pytest.raises(TypeError, match=r"float32\[3\], in which the function must be linear"):
+    with pytest.raises(TypeError, match="in which the function must be linear"):
         jato.linear_transpose(fun, x)(x)
