@@ -5,6 +5,9 @@ from typing import Any, Literal, SupportsIndex, TypeAlias
 
 import numpy as np
 
+version: str  # of the package it was built for
+sources: str  # a hash of native/ (base/native_build.py)
+
 # ---- arrays
 
 class ArrayType:

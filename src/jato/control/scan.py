@@ -20,6 +20,7 @@ from jato.base.pytree import (
 )
 from jato.control.scan_primitive import scan_p, sliced
 from jato.control.staged_functions import (
+    carried,
     convert_outputs,
     converted,
     flat_values,
@@ -77,6 +78,7 @@ def scan(
             ("init", carry_tree, avals),
             (f"the carry that f ({name}) returns", new_tree, carry_out),
             "f must return a carry of the types it takes.",
+            carried,
         )
         if all(t is a for t, a in zip(joined, avals, strict=True)):
             break
