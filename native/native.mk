@@ -25,8 +25,9 @@ native-locked:
 	$(NATIVE_CONFIGURE) -B build/dev -DPython_EXECUTABLE=$(abspath $(PYTHON)) > build/dev-configure.log || (cat build/dev-configure.log; false)
 	$(NATIVE_CMAKE) --build build/dev --target _native -j $(NATIVE_JOBS)
 	@for module in build/dev/_native*.so; do \
-	  name=$$(basename $$module); cmp -s $$module src/jato/$$name || \
-	  (cp $$module src/jato/.$$name.part && mv src/jato/.$$name.part src/jato/$$name); done
+	  name=$$(basename $$module); \
+	  if cmp -s $$module src/jato/$$name; then touch src/jato/$$name; \
+	  else cp $$module src/jato/.$$name.part && mv src/jato/.$$name.part src/jato/$$name; fi; done
 
 native-test: native-test-plain native-test-address native-test-thread
 

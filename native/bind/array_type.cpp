@@ -224,6 +224,7 @@ PyMethodDef functions[] = {
 }  // namespace
 
 ArrayType* make_array_type(DType dtype, bool weak, int ndim, const int64_t* dims) {
+  weak &= dtype != DType::Bool;  // a truth value has no kind to give way to: Python's bool is not weak
   uint64_t hash = mix(0x517CC1B727220A95ull, static_cast<uint64_t>(dtype) * 2 + weak);
   for (int i = 0; i < ndim; ++i) hash = mix(hash, static_cast<uint64_t>(dims[i]));
   for (ArrayType* type = *table().bucket(hash); type; type = type->next) {
@@ -285,7 +286,7 @@ ArrayType* make_array_type(DType dtype, bool weak, int ndim, const int64_t* dims
 }
 
 std::string describe(const ArrayType* type) {
-  std::string text = std::string(name(type->dtype)) + "[";
+  std::string text = std::string(type->dtype == DType::Key ? "key<fry>" : name(type->dtype)) + "[";
   for (int i = 0; i < type->ndim; ++i) {
     if (i) text += ',';
     text += std::to_string(type->dims[i]);

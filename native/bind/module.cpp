@@ -9,6 +9,7 @@
 #include "numpy_api.h"
 #include "pytree.h"
 #include "runtime.h"
+#include "sources_hash.h"
 #include "state.h"
 
 NB_MODULE(_native, module) {
@@ -21,4 +22,6 @@ NB_MODULE(_native, module) {
       add_runtime(m) < 0)
     nanobind::raise_python_error();
   bind_executable_builder(module);
+  module.attr("version") = JATO_VERSION;
+  module.attr("sources") = JATO_SOURCES;
 }

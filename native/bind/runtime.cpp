@@ -6,6 +6,7 @@
 #include "../core/profile.h"
 #include "../core/queue.h"
 #include "../core/threadpool.h"
+#include "array.h"
 #include "waiting.h"
 
 namespace jato::bind {
@@ -114,6 +115,55 @@ PyObject* synchronize(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
+// Waits for a leaf: an array, or whatever else has a method of this name.
+int wait_for_leaf(PyObject* leaf) {
+  static PyObject* const method = PyUnicode_InternFromString("block_until_ready");
+  if (is_array(leaf)) return ready(as_array(leaf));
+  PyRef wait = PyRef::steal(PyObject_GetAttr(leaf, method));
+  if (!wait) {
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+    PyErr_Clear();
+    return 0;
+  }
+  return PyRef::steal(PyObject_CallNoArgs(wait.get())) ? 0 : -1;
+}
+
+// wait_for_tree(tree, leaves_of): plain tuples and lists of arrays are walked here, anything else
+// goes through leaves_of(subtree) -> list.
+int wait_for_tree(PyObject* tree, PyObject* leaves_of) {
+  if (is_array(tree)) return ready(as_array(tree));
+  if (PyTuple_CheckExact(tree) || PyList_CheckExact(tree)) {
+    if (Py_EnterRecursiveCall(" while waiting for a tree of arrays")) return -1;
+    int status = 0;
+    for (Py_ssize_t i = 0; status == 0 && i < PySequence_Fast_GET_SIZE(tree); ++i) {
+      PyRef item = PyRef::borrow(PySequence_Fast_GET_ITEM(tree, i));
+      status = wait_for_tree(item.get(), leaves_of);
+    }
+    Py_LeaveRecursiveCall();
+    return status;
+  }
+  PyRef leaves = PyRef::steal(PyObject_CallOneArg(leaves_of, tree));
+  if (!leaves) return -1;
+  if (!PyList_Check(leaves.get())) {
+    PyErr_SetString(PyExc_TypeError, "wait_for_tree: leaves_of must give a list");
+    return -1;
+  }
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(leaves.get()); ++i) {
+    PyRef leaf = PyRef::borrow(PyList_GET_ITEM(leaves.get(), i));
+    if (wait_for_leaf(leaf.get()) < 0) return -1;
+  }
+  return 0;
+}
+
+PyObject* call_wait_for_tree(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (count != 2) {
+    PyErr_SetString(PyExc_TypeError, "wait_for_tree(tree, leaves_of)");
+    return nullptr;
+  }
+  if (wait_for_tree(args[0], args[1]) < 0) return nullptr;
+  Py_RETURN_NONE;
+}
+
 PyObject* cancel_all(PyObject*, PyObject*) {
   DeviceQueue::cancel_all();
   Py_RETURN_NONE;
@@ -212,6 +262,8 @@ PyMethodDef functions[] = {
     {"queue_depth", queue_depth, METH_O, "queue_depth(device) -> jobs queued or running"},
     {"on_queue_thread", on_queue_thread, METH_NOARGS, "whether this thread is one of a device's own"},
     {"synchronize", synchronize, METH_NOARGS, "waits for all queued work"},
+    {"wait_for_tree", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_wait_for_tree)),
+     METH_FASTCALL, "wait_for_tree(tree, leaves_of): waits for each array of a tree"},
     {"cancel_all", cancel_all, METH_NOARGS, "cancels all running and queued work"},
     {"shut_down", shut_down, METH_NOARGS,
      "waits for all work, or cancels it on Ctrl-C; for interpreter exit"},

@@ -91,6 +91,8 @@ const LibraryRoutine kRoutines[] = {
     {"gemm", 3, kGemmParams, run_gemm, run_gemm_tiled, check_gemm},
     {"gemv", 3, kGemvParams, run_gemv, nullptr, check_gemv},
     {"top_k", 3, 4, run_top_k, nullptr, check_top_k},
+    {"sort", 2, 3, run_sort, nullptr, check_sort},
+    {"sort_pair", 4, 4, run_sort_pair, nullptr, check_sort_pair},
     {"cholesky", 2, 3, run_cholesky, nullptr, check_cholesky},
     {"lu", 4, 4, run_lu, nullptr, check_lu},
     {"lu_solve", 5, 5, run_lu_solve, nullptr, check_lu_solve},

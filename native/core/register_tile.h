@@ -11,15 +11,8 @@
 #include <cstdint>
 #include <utility>
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
-#define JATO_HAS_AVX512_TILES 1
-#define JATO_AVX512 __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,fma")))
-// Inlined into functions of the same target only.
-#define JATO_AVX512_INLINE JATO_AVX512 __attribute__((always_inline)) inline
-#else
-#define JATO_HAS_AVX512_TILES 0
-#endif
+#include "simd.h"
+#include "square_block.h"
 
 namespace jato {
 
@@ -214,6 +207,48 @@ inline int64_t tile_rows(int64_t rows) {
   return tiles == 0 ? 1 : (rows + tiles - 1) / tiles;
 }
 
+#if JATO_HAS_AVX512_TILES
+
+template <class T>
+struct SquareOf;
+template <>
+struct SquareOf<float> {
+  using Type = Block4x16;
+};
+template <>
+struct SquareOf<double> {
+  using Type = Block8x8;
+};
+
+// A panel of kTileColumns from a B whose columns are contiguous: square blocks, transposed.
+template <class T>
+JATO_AVX512 void pack_transposed(const T* b, int64_t b_column, int64_t k, int64_t columns, T* panel) {
+  using Square = typename SquareOf<T>::Type;
+  constexpr int kLanes = Square::kLanes;
+  for (int64_t left = 0; left < kTileColumns<T>; left += kLanes) {
+    const int64_t here = std::clamp<int64_t>(columns - left, 0, kLanes);
+    for (int64_t l = 0; l < k; l += kLanes) {
+      const int64_t steps = std::min<int64_t>(kLanes, k - l);
+      const uint32_t mask = (1u << steps) - 1u;
+      typename Square::V v[kLanes];
+      for (int j = 0; j < kLanes; ++j) {
+        v[j] = Square::load(b + std::min<int64_t>(left + j, columns - 1) * b_column + l, j < here ? mask : 0);
+      }
+      Square::transpose(v);
+      T* const rows = panel + l * kTileColumns<T> + left;
+      if (steps == kLanes) {
+        for (int i = 0; i < kLanes; ++i) Square::store(rows + i * kTileColumns<T>, v[i]);
+      } else {
+        for (int i = 0; i < kLanes; ++i) {
+          if (i < steps) Square::store(rows + i * kTileColumns<T>, v[i]);
+        }
+      }
+    }
+  }
+}
+
+#endif
+
 // k x `columns` of B from `b` on as a packed panel: `width` elements for each k, zeros where there is
 // no column.
 template <class T>
@@ -231,6 +266,12 @@ void pack_panel(const T* b, int64_t b_row, int64_t b_column, int64_t k, int64_t 
     }
     return;
   }
+#if JATO_HAS_AVX512_TILES
+  if (b_row == 1 && width == kTileColumns<T> && has_avx512()) {
+    pack_transposed(b, b_column, k, columns, panel);
+    return;
+  }
+#endif
   // a few rows of what is stored at a time, so that both sides stay in the first-level cache
   constexpr int64_t kStretch = 64;
   for (int64_t first = 0; first < k; first += kStretch) {

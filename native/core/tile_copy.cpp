@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "register_tile.h"
+#include "square_block.h"
 
 namespace jato {
 
@@ -24,108 +25,6 @@ void plain_copy(void* tile_memory, void* array_memory, int64_t step, int64_t row
 
 #if JATO_HAS_AVX512_TILES
 
-// Vectors of `kLanes` elements; `transpose` makes columns of the rows of a square block.
-struct Block4x16 {
-  using T = float;
-  using V = __m512;
-  static constexpr int kLanes = 16;
-  JATO_AVX512_INLINE static V load(const T* from) { return _mm512_loadu_ps(from); }
-  JATO_AVX512_INLINE static V load(const T* from, uint32_t mask) {
-    return _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from);
-  }
-  JATO_AVX512_INLINE static void store(T* to, V v) { _mm512_storeu_ps(to, v); }
-  JATO_AVX512_INLINE static void store(T* to, V v, uint32_t mask) {
-    _mm512_mask_storeu_ps(to, static_cast<__mmask16>(mask), v);
-  }
-  JATO_AVX512_INLINE static void transpose(V (&v)[16]) {
-    V t[16];
-    for (int q = 0; q < 16; q += 4) {  // within 128-bit parts: elements, then pairs of elements
-      const V low0 = _mm512_unpacklo_ps(v[q], v[q + 1]), high0 = _mm512_unpackhi_ps(v[q], v[q + 1]);
-      const V low1 = _mm512_unpacklo_ps(v[q + 2], v[q + 3]), high1 = _mm512_unpackhi_ps(v[q + 2], v[q + 3]);
-      t[q] = pairs_low(low0, low1), t[q + 1] = pairs_high(low0, low1);
-      t[q + 2] = pairs_low(high0, high1), t[q + 3] = pairs_high(high0, high1);
-    }
-    for (int k = 0; k < 4; ++k) {  // parts among the vectors k, k + 4, k + 8, k + 12
-      const V even0 = _mm512_shuffle_f32x4(t[k], t[k + 4], 0x88), odd0 = _mm512_shuffle_f32x4(t[k], t[k + 4], 0xdd);
-      const V even1 = _mm512_shuffle_f32x4(t[k + 8], t[k + 12], 0x88);
-      const V odd1 = _mm512_shuffle_f32x4(t[k + 8], t[k + 12], 0xdd);
-      v[k] = _mm512_shuffle_f32x4(even0, even1, 0x88), v[k + 8] = _mm512_shuffle_f32x4(even0, even1, 0xdd);
-      v[k + 4] = _mm512_shuffle_f32x4(odd0, odd1, 0x88), v[k + 12] = _mm512_shuffle_f32x4(odd0, odd1, 0xdd);
-    }
-  }
-
- private:
-  JATO_AVX512_INLINE static V pairs_low(V a, V b) {
-    return _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
-  }
-  JATO_AVX512_INLINE static V pairs_high(V a, V b) {
-    return _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
-  }
-};
-
-struct Block4x8 {
-  using T = float;
-  using V = __m256;
-  static constexpr int kLanes = 8;
-  JATO_AVX512_INLINE static V load(const T* from) { return _mm256_loadu_ps(from); }
-  JATO_AVX512_INLINE static V load(const T* from, uint32_t mask) {
-    return _mm256_maskz_loadu_ps(static_cast<__mmask8>(mask), from);
-  }
-  JATO_AVX512_INLINE static void store(T* to, V v) { _mm256_storeu_ps(to, v); }
-  JATO_AVX512_INLINE static void store(T* to, V v, uint32_t mask) {
-    _mm256_mask_storeu_ps(to, static_cast<__mmask8>(mask), v);
-  }
-  JATO_AVX512_INLINE static void transpose(V (&v)[8]) {
-    V t[8];
-    for (int q = 0; q < 8; q += 4) {
-      const V low0 = _mm256_unpacklo_ps(v[q], v[q + 1]), high0 = _mm256_unpackhi_ps(v[q], v[q + 1]);
-      const V low1 = _mm256_unpacklo_ps(v[q + 2], v[q + 3]), high1 = _mm256_unpackhi_ps(v[q + 2], v[q + 3]);
-      t[q] = pairs_low(low0, low1), t[q + 1] = pairs_high(low0, low1);
-      t[q + 2] = pairs_low(high0, high1), t[q + 3] = pairs_high(high0, high1);
-    }
-    for (int k = 0; k < 4; ++k) {
-      v[k] = _mm256_permute2f128_ps(t[k], t[k + 4], 0x20);
-      v[k + 4] = _mm256_permute2f128_ps(t[k], t[k + 4], 0x31);
-    }
-  }
-
- private:
-  JATO_AVX512_INLINE static V pairs_low(V a, V b) {
-    return _mm256_castpd_ps(_mm256_unpacklo_pd(_mm256_castps_pd(a), _mm256_castps_pd(b)));
-  }
-  JATO_AVX512_INLINE static V pairs_high(V a, V b) {
-    return _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(a), _mm256_castps_pd(b)));
-  }
-};
-
-struct Block8x8 {
-  using T = double;
-  using V = __m512d;
-  static constexpr int kLanes = 8;
-  JATO_AVX512_INLINE static V load(const T* from) { return _mm512_loadu_pd(from); }
-  JATO_AVX512_INLINE static V load(const T* from, uint32_t mask) {
-    return _mm512_maskz_loadu_pd(static_cast<__mmask8>(mask), from);
-  }
-  JATO_AVX512_INLINE static void store(T* to, V v) { _mm512_storeu_pd(to, v); }
-  JATO_AVX512_INLINE static void store(T* to, V v, uint32_t mask) {
-    _mm512_mask_storeu_pd(to, static_cast<__mmask8>(mask), v);
-  }
-  JATO_AVX512_INLINE static void transpose(V (&v)[8]) {
-    V t[8];
-    for (int q = 0; q < 8; q += 2) {
-      t[q] = _mm512_unpacklo_pd(v[q], v[q + 1]);
-      t[q + 1] = _mm512_unpackhi_pd(v[q], v[q + 1]);
-    }
-    for (int k = 0; k < 2; ++k) {
-      const V even0 = _mm512_shuffle_f64x2(t[k], t[k + 2], 0x88), odd0 = _mm512_shuffle_f64x2(t[k], t[k + 2], 0xdd);
-      const V even1 = _mm512_shuffle_f64x2(t[k + 4], t[k + 6], 0x88);
-      const V odd1 = _mm512_shuffle_f64x2(t[k + 4], t[k + 6], 0xdd);
-      v[k] = _mm512_shuffle_f64x2(even0, even1, 0x88), v[k + 4] = _mm512_shuffle_f64x2(even0, even1, 0xdd);
-      v[k + 2] = _mm512_shuffle_f64x2(odd0, odd1, 0x88), v[k + 6] = _mm512_shuffle_f64x2(odd0, odd1, 0xdd);
-    }
-  }
-};
-
 // `kColumns` vectors of rows that follow each other, 16 rows of kColumns elements: places of the elements of
 // column c (in) or of the c-th vector (out) among two vectors at a time, for _mm512_permutex2var.  Step s
 // takes what the vectors before s gave (the accumulated one, kept places) and vector s.
@@ -135,14 +34,16 @@ struct Places {
 
 constexpr uintptr_t kAhead = 1024;  // bytes
 
-template <int kColumns, bool Out>
+template <int kColumns, bool Out, bool Back>
 constexpr Places places_of() {
   Places places{};
   for (int made = 0; made < kColumns; ++made) {
     for (int lane = 0; lane < 16; ++lane) {
       // in: element (row lane, column made) of the array; out: element made * 16 + lane of the array
-      const int flat = Out ? made * 16 + lane : lane * kColumns + made;
-      const int source = Out ? flat % kColumns : flat / 16, place = Out ? flat / kColumns : flat % 16;
+      const int in_place = Back ? 15 - lane : lane;
+      const int flat = Out ? made * 16 + lane : in_place * kColumns + made;
+      const int out_place = Back ? 15 - flat / kColumns : flat / kColumns;
+      const int source = Out ? flat % kColumns : flat / 16, place = Out ? out_place : flat % 16;
       for (int s = 1; s < kColumns; ++s) {
         // the first step takes from vectors 0 and 1, later ones keep the lane unless it is from vector s
         places.at[made][s][lane] = source == s ? 16 + place : s == 1 && source == 0 ? place : lane;
@@ -152,14 +53,15 @@ constexpr Places places_of() {
   return places;
 }
 
-template <int kColumns, bool Out>
+template <int kColumns, bool Out, bool Back>
 JATO_AVX512_INLINE void copy_contiguous(float* tile, float* array, int64_t pitch) {
-  static constexpr Places places = places_of<kColumns, Out>();
+  static constexpr Places places = places_of<kColumns, Out, Back>();
   __m512 v[kColumns], made[kColumns];
   for (int s = 0; s < kColumns; ++s) {
     v[s] = Out ? _mm512_load_ps(tile + s * pitch) : _mm512_loadu_ps(array + 16 * s);
     // A later tile's; past the end of the array it does no harm.
-    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(array + 16 * s) + kAhead), Out);
+    const auto address = reinterpret_cast<uintptr_t>(array + 16 * s);
+    __builtin_prefetch(reinterpret_cast<const void*>(Back ? address - kAhead : address + kAhead), Out);
   }
   for (int m = 0; m < kColumns; ++m) {
     made[m] = v[0];
@@ -172,20 +74,24 @@ JATO_AVX512_INLINE void copy_contiguous(float* tile, float* array, int64_t pitch
   }
 }
 
-template <int kColumns, bool Out>
+template <int kColumns, bool Out, bool Back>
 JATO_AVX512 void all_contiguous(float* tile, float* array, int64_t rows, int64_t pitch) {
-  for (int64_t r = 0; r < rows; r += 16) copy_contiguous<kColumns, Out>(tile + r, array + r * kColumns, pitch);
+  for (int64_t r = 0; r < rows; r += 16) {
+    float* const first = Back ? array - (r + 15) * kColumns : array + r * kColumns;
+    copy_contiguous<kColumns, Out, Back>(tile + r, first, pitch);
+  }
 }
 
-// Whole vectors of rows that follow each other, of few elements: vectors of the array, sorted.
-template <bool Out>
+// Whole vectors of rows that follow each other (Back: each before the one before it), of few elements:
+// vectors of the array, sorted.
+template <bool Out, bool Back>
 JATO_AVX512 bool copied_contiguous(float* tile, float* array, int64_t rows, int64_t columns, int64_t pitch) {
   switch (columns) {
-    case 2: all_contiguous<2, Out>(tile, array, rows, pitch); return true;
-    case 3: all_contiguous<3, Out>(tile, array, rows, pitch); return true;
-    case 4: all_contiguous<4, Out>(tile, array, rows, pitch); return true;
-    case 5: all_contiguous<5, Out>(tile, array, rows, pitch); return true;
-    case 6: all_contiguous<6, Out>(tile, array, rows, pitch); return true;
+    case 2: all_contiguous<2, Out, Back>(tile, array, rows, pitch); return true;
+    case 3: all_contiguous<3, Out, Back>(tile, array, rows, pitch); return true;
+    case 4: all_contiguous<4, Out, Back>(tile, array, rows, pitch); return true;
+    case 5: all_contiguous<5, Out, Back>(tile, array, rows, pitch); return true;
+    case 6: all_contiguous<6, Out, Back>(tile, array, rows, pitch); return true;
     default: return false;
   }
 }
@@ -241,7 +147,14 @@ JATO_AVX512 void fast_copy(void* tile_memory, void* array_memory, int64_t step, 
   T* tile = static_cast<T*>(tile_memory);
   T* array = static_cast<T*>(array_memory);
   if constexpr (kLanes == 16) {
-    if (rows % kLanes == 0 && step == columns && copied_contiguous<Out>(tile, array, rows, columns, pitch)) return;
+    if (rows % kLanes == 0 && step == columns &&
+        copied_contiguous<Out, false>(tile, array, rows, columns, pitch)) {
+      return;
+    }
+    if (rows % kLanes == 0 && step == -columns &&
+        copied_contiguous<Out, true>(tile, array, rows, columns, pitch)) {
+      return;
+    }
   }
   for (; rows > 0; rows -= kLanes, tile += kLanes, array += kLanes * step) {
     if constexpr (Out) block_out<Block, T>(tile, array, step, rows, columns, pitch);

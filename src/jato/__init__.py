@@ -16,7 +16,6 @@ import importlib as _importlib
 from types import ModuleType as _ModuleType
 
 from jato import _native
-from jato.base import dtypes as dtypes  # noqa: PLC0414
 from jato.base import errors as errors  # noqa: PLC0414
 from jato.base import hooks as _hooks
 from jato.base.config import (
@@ -73,6 +72,7 @@ from jato import custom_batching as custom_batching
 from jato import custom_derivatives as custom_derivatives
 from jato import debug as debug
 from jato import profiler as profiler
+from jato import dtypes as dtypes
 from jato import flatten_util as flatten_util
 from jato import lax as lax
 from jato import numpy as numpy

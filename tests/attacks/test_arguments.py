@@ -57,3 +57,21 @@ def test_large_unsigned_exponents_overflow():
     result = jnp.ldexp(np.ones(6, np.float32), exponents)
     assert result.tolist() == [1, 2, np.inf, np.inf, np.inf, np.inf]
     assert jnp.ldexp(np.float32(1), np.uint32(2**32 - 1)) == np.inf
+
+
+def test_arguments_that_are_no_numbers_are_named():
+    x = jnp.arange(4.0)
+    for function in (jnp.partition, jnp.argpartition):
+        for bad in (None, "a", 1.5, [1, 2], object()):
+            with pytest.raises((TypeError, ValueError), match="kth"):
+                function(x, bad)
+    with pytest.raises(ValueError, match="array_split: .* sections are more than memory holds"):
+        jnp.array_split(x, 2**70)
+    with pytest.raises(TypeError, match=r"format '.2f' is for one number"):
+        format(x, ".2f")
+
+
+def test_texts_of_what_numpy_prints():
+    for value in (np.arange(3), [1.5, 2], 3):
+        assert jnp.array_str(value) == np.array_str(np.asarray(value))
+        assert jnp.array_repr(value) == np.array_repr(np.asarray(value))

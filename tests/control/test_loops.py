@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from reference_eval import as_call, close, ours, theirs
 
+import jato
 from jato.base.config import disable_jit
 from jato.control import cond as cond_module
 from jato.control import fori_loop as fori_module
@@ -426,3 +427,48 @@ def test_counters_are_weak(wrap):
         assert found.dtype == np.int8 and int(found) == int(expected)
 
 
+
+
+@pytest.mark.parametrize("start", [0, 0.5, np.int32(0), np.float32(0), np.int8(1)])
+@pytest.mark.parametrize("step", [1, 1.5, np.float16(1), np.float32(1.5), np.int8(1)])
+def test_weak_starts_of_loops(start, step):
+    """A Python number gives way to the body's dtype and is strong from then on, as in JAX."""
+    loops = (
+        lambda m: m.lax.scan(lambda c, _: (m.numpy.add(c, step), c), start, None, length=3)[0],
+        lambda m: m.lax.fori_loop(0, 3, lambda i, c: m.numpy.add(c, step), start),
+        lambda m: m.lax.while_loop(lambda c: c < 4, lambda c: m.numpy.add(c, step), start),
+    )
+    for loop in loops:
+        try:
+            expected = loop(jax)
+        except TypeError:
+            with pytest.raises(TypeError, match="must have equal types"):
+                loop(jato)
+            continue
+        found = loop(jato)
+        assert (found.dtype, found.weak_type) == (expected.dtype, expected.weak_type)
+        close(found, expected)
+
+
+def test_results_of_branches_have_one_dtype():
+    with pytest.raises(TypeError, match="must have equal types"):
+        cond(True, lambda x: x, lambda x: 1, 1.0)
+
+
+def test_gradients_by_weak_values_are_weak():
+    for f in (
+        lambda x: x * np.float32(2),
+        lambda x: jato.numpy.sum(x * np.ones(3, np.float32)),
+        lambda x: fori_loop(0, 3, lambda i, c: c * x, 1.0),
+        lambda x: cond(x > 0, lambda y: y * 2, lambda y: y * np.float32(3), x),
+    ):
+        assert grad(f)(2.0).weak_type
+        assert not grad(f)(np.float32(2)).weak_type
+    assert grad(lambda x: 3.0)(2.0).weak_type and not grad(lambda x: 3.0)(np.float32(2)).weak_type
+
+
+def test_bools_are_never_weak():
+    for f in (lambda: True, lambda: (True, False)[0]):
+        assert not jit(f)().weak_type
+    assert not jit(lambda x: x)(True).weak_type
+    assert not scan(lambda c, x: (True, c), False, X)[0].weak_type

@@ -92,7 +92,7 @@ def test_a_new_shape_compiles_nothing(program: Any) -> None:
 )
 def test_a_mean_over_another_length_compiles_nothing(function: Callable[[Any], Any]) -> None:
     jitted = jato.jit(function)
-    for shape in [(90, 100), (150, 200), (64, 64), (128, 256), (99, 101)]:
+    for shape in [(90, 100), (150, 200), (64, 64), (128, 240), (99, 101)]:
         (x,) = arrays(shape)
         expected = function(np.asarray(x, np.float64)) if function(x).ndim < 2 else function(x)
         np.testing.assert_allclose(jitted(x), expected, rtol=1e-5, atol=1e-5)

@@ -378,3 +378,23 @@ def test_comparisons_of_roots_with_constants():
                 compare = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
                 with np.errstate(invalid="ignore"):
                     np.testing.assert_array_equal(made, compare[op](np.sqrt(x), c))
+
+
+def test_comparing_a_quotient_compares_the_dividend(b):
+    """v / n + c < k, for all small numbers, is what it says and needs no division."""
+    v = b.var("v", "i64", 0, 40)
+    for n, c, k in itertools.product((1, 2, 3, 7), (-9, -1, 0, 4), (-3, 0, 1, 5, 20)):
+        quotient = b.add(b.div(v, n), c)
+        for op, known in (("lt", lambda x: x < k), ("le", lambda x: x <= k), ("gt", lambda x: x > k),
+                          ("ge", lambda x: x >= k)):  # fmt: skip
+            node = getattr(b, op)(quotient, k)
+            assert not any(a.op == "div" for a in node.args), (op, n, c, k)
+            inner = Builder()
+            place, out = inner.var("i", "i64", 0, 40), inner.output("o", "bool")
+            same = getattr(inner, op)(inner.add(inner.div(place, n), c), k)
+            with inner.block() as body:
+                inner.store(out, place, same)
+            inner.append(For(place, inner.grid_begin(), inner.grid_end(), tuple(body)))
+            found = np.zeros(41, bool)
+            interp.run(inner.kernel("k"), [found], (), 0, 41)
+            assert found.tolist() == [known(i // n + c) for i in range(41)], (op, n, c, k)

@@ -14,6 +14,8 @@ def test_stub_lists_every_public_name():
     for node in tree.body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             listed.add(node.name)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            listed.add(node.target.id)
         elif isinstance(node, ast.Assign):
             listed |= {t.id for t in node.targets if isinstance(t, ast.Name)}
     public = {n for n in dir(_native) if not n.startswith("_")}

@@ -199,8 +199,6 @@ def test_wrong_updates() -> None:
     x = jnp.zeros((3, 4))
     with pytest.raises(ValueError, match=r"values of shape \(3,\) do not broadcast"):
         x.at[0].set(jnp.ones(3))
-    with pytest.raises(TypeError, match="list"):
-        x.at[0].set([1, 2, 3, 4])
     with pytest.warns(FutureWarning, match="loses information"):
         jnp.zeros(3, "i4").at[0].set(1.5)
     with pytest.raises(ValueError, match="mode"):
@@ -232,3 +230,24 @@ def test_apply_as_often_as_indexed() -> None:
         assert f(x, i).tolist() == [0, 4, 2, 12]
     gradient = jato.grad(lambda x: double(x, np.array([1, 3, 1, -1])).sum())(x)
     assert gradient.tolist() == [1, 4, 1, 4]
+
+
+def test_lists_are_values():
+    x = jnp.zeros((2, 3))
+    expected = np.zeros((2, 3), np.float32)
+    expected[1] = [1, 2, 3]
+    np.testing.assert_array_equal(x.at[1].set([1.0, 2, 3]), expected)
+    np.testing.assert_array_equal(x.at[1].add((1, 2.0, 3)), expected)
+    with pytest.raises((TypeError, ValueError), match=r"inhomogeneous|array"):
+        x.at[1].set([[1.0], [2.0, 3.0]])
+
+
+def test_lax_gather_clips_by_default():
+    x = np.arange(30, dtype=np.float32).reshape(5, 6)
+    rows = jato.lax.GatherDimensionNumbers((1,), (0,), (0,))
+    starts = np.array([[9], [-3], [2]])
+    for call in (jato.lax.gather, jato.jit(jato.lax.gather, static_argnums=(2, 3))):
+        np.testing.assert_array_equal(call(x, starts, rows, (1, 6)), x[[4, 0, 2]])
+    windows = jato.lax.GatherDimensionNumbers((1,), (0,), (0, 1))
+    found = jato.lax.gather(x, np.array([[4, 5], [9, -2]]), windows, (1, 2))
+    np.testing.assert_array_equal(found, [x[4, 4:6], x[4, 0:2]])

@@ -130,3 +130,30 @@ def test_vmap_over_index_arrays() -> None:
     )
     updated = jato.vmap(lambda i, v: x[0].at[i].set(v))(rows, jnp.asarray([7.0, 8.0]))
     np.testing.assert_array_equal(np.asarray(updated), [[0, 1, 7, 3], [8, 1, 2, 3]])
+
+
+@pytest.mark.parametrize("spec", ["ij->i", "ij->", "ij->ji", "ij,ij->j", "ij,kj->ik", "ij,kj->"])
+def test_einsum_of_bools_is_any_of_all(spec):
+    rng = np.random.default_rng(0)
+    terms = spec.split("->")[0].split(",")
+    operands = [rng.random((3, 4)) < 0.3 for _ in terms]
+    expected = np.einsum(spec, *(x.astype(int) for x in operands)) > 0
+    found = jnp.einsum(spec, *operands)
+    assert found.dtype == bool
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+@pytest.mark.parametrize("stat_length", [None, 1, 2, 3])
+def test_pad_with_medians(dtype, stat_length):
+    x = (10 * np.random.default_rng(0).standard_normal((4, 5))).astype(dtype)
+    options = {} if stat_length is None else {"stat_length": stat_length}
+    expected = np.pad(x, ((1, 2), (0, 3)), "median", **options)
+    np.testing.assert_allclose(jnp.pad(x, ((1, 2), (0, 3)), "median", **options), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("fun", [lambda x: x * x, lambda x: x / x, lambda x: jnp.where(x > 0, x, 0.0)])
+def test_what_is_not_linear_is_not_transposed(fun):
+    x = np.ones(3, np.float32)
+    with pytest.raises(TypeError, match="in which the function must be linear"):
+        jato.linear_transpose(fun, x)(x)

@@ -65,6 +65,33 @@ def test_numbers_only():
     assert float(elementwise.add(1, 2.5)) == 3.5
     assert elementwise.add(1, 2).dtype == np.int32
     assert elementwise.mul(2, 1j).dtype == np.complex64
+    assert float(elementwise.pow(2.0, 3)) == 8
+
+
+@pytest.mark.parametrize("shapes", [((3,), (1,)), ((3, 1), (1, 4)), ((0, 1), (1, 3)), ((1, 1), (2, 3))])
+def test_axes_of_extent_one_are_repeated(shapes):
+    x, y = (np.arange(1.0, 1 + np.prod(s, dtype=int), dtype=np.float32).reshape(s) for s in shapes)
+    for ours, theirs in ((elementwise.add, np.add), (elementwise.lt, np.less), (elementwise.atan2, np.arctan2)):
+        for call in (ours, jato.jit(ours)):
+            np.testing.assert_allclose(call(x, y), theirs(x, y), rtol=1e-6)
+    gradient = jato.grad(lambda x: structural.reduce_sum(elementwise.mul(x, y), (0, 1)[: x.ndim]))(x)
+    np.testing.assert_allclose(gradient, np.broadcast_to(_share(x, y), x.shape), rtol=1e-6)
+    batched = jato.vmap(elementwise.mul)(np.stack([x, x + 1]), np.stack([y, y]))
+    np.testing.assert_allclose(batched[1], (x + 1) * y, rtol=1e-6)
+
+
+def _share(x, y):
+    """The derivative of sum(x * y) by x, where both broadcast."""
+    full = np.broadcast_to(y, np.broadcast_shapes(x.shape, y.shape))
+    repeated = tuple(i for i, n in enumerate(x.shape) if n == 1)
+    return full.sum(axis=repeated, keepdims=True)
+
+
+@pytest.mark.parametrize("shapes", [((3,), (1, 3)), ((3, 1), (4,)), ((2, 3), (3, 2)), ((2,), (3,))])
+def test_other_shapes_do_not_broadcast(shapes):
+    x, y = (np.ones(s, np.float32) for s in shapes)
+    with pytest.raises(TypeError, match=r"add: expected operands of one shape \(or scalars\)"):
+        elementwise.add(x, y)
 
 
 # ---- types
@@ -75,7 +102,7 @@ def test_a_result_is_weak_iff_all_operands_are():
     assert result(elementwise.add, WEAK, F) is F
     assert result(lambda x: elementwise.add(x, 2), WEAK) is WEAK
     assert result(elementwise.sin, WEAK) is WEAK
-    assert result(elementwise.lt, WEAK, WEAK).weak_type
+    assert not result(elementwise.lt, WEAK, WEAK).weak_type  # a bool is never weak
     for move in (
         lambda x: structural.reshape(x, (3, 1)),
         lambda x: structural.broadcast_in_dim(x, (2, 3), (1,)),

@@ -6,7 +6,9 @@ import pytest
 from jax import lax
 from reference_rules import check_batch, check_jvp, numpy_evaluation, value, x64
 
+from jato.jit.api import jit
 from jato.ops import sort
+from jato.transforms.abstract_eval import make_jaxpr
 
 RNG = np.random.default_rng(0)
 DTYPES = [
@@ -127,3 +129,44 @@ def test_rules(shape, axis):
 def test_errors(call, error, match):
     with numpy_evaluation(), pytest.raises(error, match=match):
         call(np.zeros((2, 3), np.float32))
+
+
+# ---- the native routine: short rows, compiled
+
+
+def short_rows(rows, n, dtype):
+    """Rows with ties, zeros of both signs, infinities and NaN."""
+    x = sample((rows, n), dtype)
+    if np.dtype(dtype).kind != "f" and dtype != "bfloat16":
+        return x
+    special = np.array([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1e-40]).astype(dtype)
+    return np.where(RNG.random((rows, n)) < 0.4, RNG.choice(special, (rows, n)), x).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d != np.complex64] + [np.int32, np.uint8])
+@pytest.mark.parametrize("n", [0, 1, 2, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 96, 97, 128, 129, 255, 256, 257])
+def test_short_rows(dtype, n):
+    x = short_rows(3, n, dtype)
+    wide = x.astype(np.float32) if dtype in ("bfloat16", np.float16) else x
+    order = np.argsort(wide, axis=-1, kind="stable")  # NumPy: NaN last, -0 equals 0
+    want = np.take_along_axis(x, order, axis=-1)
+    bits = np.dtype(f"u{np.dtype(dtype).itemsize}")
+    with x64():
+        values = np.asarray(jit(sort.sort)(x))
+        pair = jit(lambda x, y: sort.sort((x, y)))
+        for other in (np.int64, np.int8, np.complex128, np.float16):
+            y = np.broadcast_to(np.arange(n) % 100, x.shape).astype(other)
+            keys, moved = map(np.asarray, pair(x, y))
+            np.testing.assert_array_equal(keys.view(bits), want.view(bits))
+            np.testing.assert_array_equal(moved, np.take_along_axis(y, order, axis=-1))
+        np.testing.assert_array_equal(values.view(bits), want.view(bits))
+
+
+def test_short_rows_name_the_native_routine():
+    x = np.ones((5, 16), np.float32)
+    for operands, routine in (((x[0],), "sort"), ((x, x), "sort_pair")):
+        graph = make_jaxpr(lambda *xs: sort.sort(xs))(*operands)
+        (node,) = graph.eqns
+        assert node.primitive.library_call(node)[0] == routine
+    graph = make_jaxpr(lambda x: sort.sort(x, 0))(x)  # along another axis
+    assert graph.eqns[0].primitive.library_call(graph.eqns[0]) is None

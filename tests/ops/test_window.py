@@ -7,6 +7,7 @@ from jax import lax
 from reference_rules import check_batch, check_jvp, check_transpose, numpy_evaluation, value, x64
 from samples.window import CONVS, WINDOWS, conv_params, window_of
 
+import jato
 from jato.ops import elementwise, window
 from jato.ops.convolution import CONV, ConvDimensionNumbers
 from jato.ops.pooling import (
@@ -236,7 +237,7 @@ def test_first_nan_is_chosen():
         (lambda: window.conv(floats(1, 2, 5), floats(1, 2, 3), (1, 1), "VALID"), TypeError, "window_strides"),
         (lambda: window.conv(floats(1, 2, 5), floats(1, 2, 3), (1,), "BEST"), ValueError, "'padding'.*'BEST'"),
         (lambda: window.conv(floats(1, 2, 5), floats(1, 2, 3), (1,), [3]), TypeError, "'padding'.*pair"),
-        (lambda: window.conv(floats(1, 2, 5), floats(1, 2, 3), (0,), "VALID"), TypeError, "window_strides >= 1"),
+        (lambda: window.conv(floats(1, 2, 5), floats(1, 2, 3), (0,), "VALID"), TypeError, "window_strides.*positive"),
         (lambda: window.conv_general_dilated(floats(1, 2, 5), floats(1, 2, 3), (1,), "SAME", (2,)),
          ValueError, "conv_transpose"),
         (lambda: window.conv_general_dilated(floats(1, 2, 5), floats(1, 2, 3), (1,), "SAME",
@@ -253,3 +254,15 @@ def test_first_nan_is_chosen():
 def test_errors(call, error, match):
     with numpy_evaluation(), pytest.raises(error, match=match):
         call()
+
+
+@pytest.mark.parametrize("strides", [(0,), (-1,)])
+@pytest.mark.parametrize("padding", ["SAME", "VALID", [(1, 1)]])
+def test_strides_are_positive(strides, padding):
+    x, w = np.ones((1, 1, 8), np.float32), np.ones((1, 1, 3), np.float32)
+    for call in (
+        lambda: jato.lax.conv_general_dilated(x, w, strides, padding),
+        lambda: jato.lax.reduce_window(x[0, 0], 0.0, jato.lax.add, (3,), strides, padding),
+    ):
+        with pytest.raises(TypeError, match="window_strides.*expected positive integers"):
+            call()

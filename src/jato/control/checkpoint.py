@@ -20,7 +20,7 @@ from jato.base.errors import check
 from jato.base.pytree import FlatFunction, function_name, tree_flatten
 from jato.base.signatures import leaf_names
 from jato.control.call import GraphCall, merge, without_calls
-from jato.control.scan import scan_p, stacked
+from jato.control.scan_primitive import scan_p, stacked
 from jato.core.graph import Graph, Node, Var, constants_to_inputs
 from jato.core.graph_print import short_type
 from jato.core.graph_dce import eliminate_dead_code

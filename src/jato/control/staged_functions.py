@@ -95,20 +95,27 @@ def unite_consts(parts: Sequence[tuple[Graph, Sequence[Any]]]) -> tuple[list[Gra
 # ---- comparing types
 
 
-def strongest(left: Any, right: Any) -> Any:
-    """The type both convert to implicitly because one of them is weak; None if there is none."""
+def equal_but_for_weakness(left: Any, right: Any) -> Any:
+    """The type of two results of one dtype: weak if both are; None if they differ."""
     if left is right:
         return left
-    if left.shape != right.shape:
+    if left.shape != right.shape or left.dtype != right.dtype:
         return None
-    if left.dtype == right.dtype:
-        return ArrayType(left.shape, left.dtype_code, False)
-    if not (left.weak_type or right.weak_type):
+    return ArrayType(left.shape, left.dtype_code, False)
+
+
+def carried(start: Any, result: Any) -> Any:
+    """The type of a loop's value that starts as `start` and that the body returns as `result`.
+
+    A weakly typed start (a Python number) gives way to the body's dtype, and is then an array like
+    any other; None if the types differ otherwise.
+    """
+    if start.shape != result.shape or start.dtype == result.dtype or not start.weak_type:
+        return equal_but_for_weakness(start, result)
+    if dtypes.float0 == result.dtype or dtypes.key == result.dtype:
         return None
-    if dtypes.float0 in (left.dtype, right.dtype) or dtypes.key in (left.dtype, right.dtype):
-        return None
-    dtype, weak = dtypes.promote((left.dtype, left.weak_type), (right.dtype, right.weak_type))
-    return ArrayType(left.shape, dtypes.code_of(dtype), weak)
+    dtype, _ = dtypes.promote((start.dtype, True), (result.dtype, result.weak_type))
+    return ArrayType(start.shape, dtypes.code_of(dtype), False)
 
 
 def match_types(
@@ -116,8 +123,11 @@ def match_types(
     left: tuple[str, Any, Sequence[Any]],
     right: tuple[str, Any, Sequence[Any]],
     hint: str = "",
+    join: Callable[[Any, Any], Any] = equal_but_for_weakness,
 ) -> list[Any]:
     """The common types of two lists of results, each (its name, structure, types).
+
+    `join` gives the common type of two, None if there is none.
 
     TypeError naming every leaf that differs, with both its types."""
     left_name, left_tree, left_avals = left
@@ -130,7 +140,7 @@ def match_types(
             f"{what}: {left_name} and {right_name} must have the same structure; they differ"
             f"{problem}. {hint}".rstrip()
         )
-    joined = [strongest(a, b) for a, b in zip(left_avals, right_avals, strict=True)]
+    joined = [join(a, b) for a, b in zip(left_avals, right_avals, strict=True)]
     if any(t is None for t in joined):
         paths = tree_leaves_with_path(tree_unflatten(left_tree, range(len(left_avals))))
         rows = [

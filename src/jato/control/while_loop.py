@@ -22,6 +22,7 @@ from jato.base.pytree import function_name, tree_structure
 from jato.control.call import graph_axis_names, merge
 from jato.control.cond import union
 from jato.control.staged_functions import (
+    carried,
     convert_outputs,
     converted,
     flat_values,
@@ -350,6 +351,7 @@ def while_loop(
             (f"the result of body_fun ({function_name(body_fun)})", body.out_trees[0],
              body.graphs[0].out_avals),
             "body_fun must return a value of the types it takes.",
+            carried,
         )  # fmt: skip
         if all(t is a for t, a in zip(joined, avals, strict=True)):
             break

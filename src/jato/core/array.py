@@ -128,14 +128,14 @@ def require_integer(x: Any, function: str, argument: str) -> int:
 
 
 def array_repr(x: Any) -> str:
-    """Array([1., 2.], dtype=float32)"""
+    """Array([1., 2.], dtype=float32); keys are shown with the words inside."""
+    if x.dtype is dtypes.key:
+        return array_str(x)
     suffix = f"dtype={dtypes.as_dtype(x.dtype).name}" + (
         ", weak_type=True)" if x.weak_type else ")"
     )
     if x.size == 0:
         return f"Array([], shape={x.shape}, {suffix}"
-    if x.dtype is dtypes.key:
-        return f"Array({x.shape}, {suffix}"
     width = np.get_printoptions()["linewidth"]
     text = np.array2string(
         to_host(x), prefix="Array(", suffix=",", separator=", ", max_line_width=width
@@ -149,9 +149,20 @@ def array_repr(x: Any) -> str:
 
 def array_str(x: Any) -> str:
     """[1. 2.]"""
-    return f"Array({x.shape}, dtype={x.dtype.name})" if x.dtype is dtypes.key else str(to_host(x))
+    if x.dtype is not dtypes.key:
+        return str(to_host(x))
+    numbers = x.__reduce__()[1][0]  # as pickle sees them: the first word is the upper half
+    words = np.stack([numbers >> np.uint64(32), numbers & np.uint64(0xFFFFFFFF)], axis=-1)
+    return f"Array({x.shape}, dtype={x.dtype.name}) overlaying:\n{words.astype(np.uint32)}"
 
 
 def array_format(x: Any, spec: str) -> str:
-    """A 0-d array formats as its number; others only with an empty format."""
-    return format(to_host(x)[()], spec) if x.ndim == 0 else format(array_str(x), spec)
+    """A 0-d array formats as its number; others only with an empty format (TypeError)."""
+    if x.ndim == 0 and x.dtype is not dtypes.key:
+        return format(to_host(x)[()], spec)
+    if spec:
+        raise TypeError(
+            f"the format {spec!r} is for one number, got an array of shape {x.shape}. Format its "
+            "elements, or str(x)."
+        )
+    return array_str(x)

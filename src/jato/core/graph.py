@@ -65,6 +65,16 @@ class Node:
         self.params = params
         self.frame = frame
 
+    # JAX's names, for programs that read what make_jaxpr returns
+
+    @property
+    def invars(self) -> list[Atom]:
+        return self.inputs
+
+    @property
+    def outvars(self) -> list[Var]:
+        return self.outputs
+
     def __repr__(self) -> str:
         return f"{self.outputs} = {self.primitive.name} {self.inputs}"
 
@@ -97,6 +107,20 @@ class Graph:
     @property
     def out_avals(self) -> list[Any]:
         return [a.aval for a in self.outputs]
+
+    # JAX's names, for programs that read what make_jaxpr returns
+
+    @property
+    def eqns(self) -> list[Node]:
+        return self.nodes
+
+    @property
+    def invars(self) -> list[Var]:
+        return self.inputs
+
+    @property
+    def outvars(self) -> list[Atom]:
+        return self.outputs
 
     def subgraphs(self) -> Iterator[Graph]:
         for node in self.nodes:

@@ -40,6 +40,9 @@ class UndefinedPrimal:
     def __init__(self, aval: Any):
         self.aval = aval
 
+    def __repr__(self) -> str:  # in the messages about operands that are not linear
+        return f"{self.aval}, in which the function must be linear"
+
 
 class Primitive:
     """See the module's docstring.  `multiple_results`: results are lists in every rule."""

@@ -56,5 +56,5 @@ class Zero:
 def tangent_type(aval: Any) -> Any:
     """The type of tangents: itself for floats and complex, float0 for the rest."""
     if dtypes.is_inexact(aval.dtype):
-        return ArrayType(aval.shape, aval.dtype_code, False) if aval.weak_type else aval
+        return aval
     return array_type(aval.shape, dtypes.float0)

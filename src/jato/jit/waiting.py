@@ -24,10 +24,7 @@ def block_until_ready(x: Any) -> Any:
     >>> jato.block_until_ready(jnp.ones(2) + 1)
     Array([2., 2.], dtype=float32)
     """
-    for leaf in tree_leaves(x):
-        wait = getattr(leaf, "block_until_ready", None)
-        if wait is not None:
-            wait()
+    _native.wait_for_tree(x, tree_leaves)
     return x
 
 

@@ -169,7 +169,7 @@ from jato.ops.transcendental import (
 from jato.control.cond import (
     cond_p as cond_p,
 )
-from jato.control.scan import (
+from jato.control.scan_primitive import (
     scan_p as scan_p,
 )
 from jato.control.while_loop import (

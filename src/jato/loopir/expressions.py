@@ -31,6 +31,7 @@ from jato.loopir.grammar import ITEMSIZE, Buffer, Expr
 from jato.loopir.index_math import INTEGER_RANGE, Linear, wrap
 from jato.loopir.nodes import COMPLEX_PARTS, FLOATS, HALF, Operand, dtype_of
 from jato.loopir.root_bounds import compare_root
+from jato.loopir.small_quotients import divide_byte
 
 _OPPOSITE = {"lt": "ge", "le": "gt"}
 
@@ -197,6 +198,9 @@ class ExpressionBuilder(FunctionBuilder):
                     return simple[0]
             elif y.op == "const" and y.dtype in ("f32", "f64") and _has_exact_reciprocal(y):
                 return self.mul(x, self.const(1 / y.attr, y.dtype))
+            of_byte = divide_byte(self, x, y)
+            if of_byte is not None:
+                return of_byte
         return self._binary("div", x, y)
 
     def rem(self, x: Operand, y: Operand) -> Any:
@@ -417,7 +421,32 @@ class ExpressionBuilder(FunctionBuilder):
                 without_root = compare_root(self, op, x, y)
                 if without_root is not None:
                     return without_root
+                without_quotient = self._compare_quotient(op, x, y)
+                if without_quotient is not None:
+                    return without_quotient
         return self._binary(op, x, y)
+
+    def _compare_quotient(self, op: str, x: Expr, y: Expr) -> Any:
+        """lt or le of a constant and e / n + c, for e >= 0, as a comparison of e; else None.
+
+        A column of a row of pixels, v / 3 < 10, is v < 30."""
+        if x.dtype != "i64":
+            return None
+        form = self.linear(y if x.op == "const" else x)
+        if len(form.terms) != 1:
+            return None
+        ((monomial, factor),) = form.terms.items()
+        quotient = monomial[0]
+        if factor != 1 or len(monomial) != 1 or quotient.op != "div":
+            return None
+        e, divisor = quotient.args
+        if divisor.op != "const" or divisor.attr <= 0 or self.range(e)[0] < 0:
+            return None
+        if x.op == "const":  # k <= q + c, or k < q + c
+            least = x.attr - form.const + (op == "lt")
+            return self.le(self.index(least * divisor.attr), e)
+        most = y.attr - form.const + (op == "le")
+        return self.lt(e, self.index(most * divisor.attr))
 
     def _decide(self, op: str, x: Expr, y: Expr) -> bool | None:
         """The comparison of integers when their ranges settle it."""

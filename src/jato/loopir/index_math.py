@@ -162,6 +162,12 @@ class IndexMath:
         low, high = self._sum_range(form, 0)
         return max(low, direct[0]), min(high, direct[1])
 
+    def known_within(self, x: Expr, low: int, high: int) -> Expr:
+        """x, of which the caller knows more than its parts tell: min(c + n, m) - c is at most n."""
+        bounds = self.range(x)
+        self._ranges[x] = (max(low, bounds[0]), min(high, bounds[1]))
+        return x
+
     def range_of_linear(self, form: Linear) -> Range:
         low, high = self._sum_range(form, 0)
         return (low, high) if FULL[0] <= low and high <= FULL[1] else FULL

@@ -19,6 +19,7 @@ from jato.numpy.manipulation import moveaxis
 from jato.numpy.promote import dtype_of, hashable, promote_dtypes, require_no_out
 from jato.numpy.reductions import as_type
 from jato.ops import structural
+from jato.ops.reduce import reduce_or
 
 opt_einsum = LazyModule("opt_einsum")
 
@@ -214,9 +215,8 @@ def _sum_out(item: tuple[Any, str], needed: set[str]) -> tuple[Any, str]:
     gone = tuple(i for i, name in enumerate(term) if name not in needed)
     if not gone:
         return item
-    if is_bool(dtype_of(x)):
-        raise TypeError("einsum: sums of bools are not defined; convert to integers")
-    return structural.reduce_sum(x, gone), "".join(n for n in term if n in needed)
+    total = reduce_or if is_bool(dtype_of(x)) else structural.reduce_sum  # as products of bools
+    return total(x, gone), "".join(n for n in term if n in needed)
 
 
 def _pair(

@@ -125,6 +125,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     Array([[1., 0.],
            [1., 1.]], dtype=float32)
     """
+    dtype = np.float32 if dtype is None else dtype  # with 64 bits too, as in JAX
     rows = require_integer(N, "tri", "N")
     columns = rows if M is None else require_integer(M, "tri", "M")
     if rows < 0 or columns < 0:

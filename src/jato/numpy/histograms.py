@@ -13,7 +13,7 @@ from jato.jit.eager import public
 from jato.numpy.creation import asarray
 from jato.numpy.locating import searchsorted
 from jato.numpy.makers import select_where
-from jato.numpy.promote import as_array, cast, dtype_of, promote_dtypes
+from jato.numpy.promote import as_array, cast, dtype_of, float_of, promote_dtypes
 from jato.numpy.ranges import linspace
 from jato.numpy.reductions import as_type
 from jato.numpy.reductions import max as amax
@@ -96,7 +96,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     count = require_integer(bins, "histogram_bin_edges", "bins")
     if count < 1:
         raise ValueError(f"histogram: argument 'bins' must be positive, got {count}")
-    dtype = dtype_of(a) if is_inexact(dtype_of(a)) else canonicalize(np.float64)
+    dtype = float_of(dtype_of(a))
     low, high = _bounds(a, None if range is None else tuple(range), dtype)
     return linspace(low, high, count + 1, dtype=dtype)
 

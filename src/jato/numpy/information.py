@@ -21,7 +21,7 @@ def shape(a: Any) -> tuple[int, ...]:
     >>> jnp.shape(jnp.zeros((2, 3)))
     (2, 3)
     """
-    return tuple(as_array("shape", a).shape)
+    return _shape_of("shape", a)
 
 
 def ndim(a: Any) -> int:
@@ -31,7 +31,7 @@ def ndim(a: Any) -> int:
     >>> jnp.ndim(jnp.zeros((2, 3)))
     2
     """
-    return len(as_array("ndim", a).shape)
+    return len(_shape_of("ndim", a))
 
 
 def size(a: Any, axis: Any = None) -> int:
@@ -41,11 +41,17 @@ def size(a: Any, axis: Any = None) -> int:
     >>> jnp.size(jnp.zeros((2, 3)), 0)
     2
     """
-    sizes = as_array("size", a).shape
+    sizes = _shape_of("size", a)
     total = 1
     for i in normalize_axes("size", axis, len(sizes)):
         total *= sizes[i]
     return total
+
+
+def _shape_of(function: str, a: Any) -> tuple[int, ...]:
+    """The shape of an array, or of what only has a shape (ShapeDtypeStruct)."""
+    known = getattr(a, "shape", None)
+    return known if type(known) is tuple else tuple(as_array(function, a).shape)
 
 
 def isscalar(element: Any) -> bool:
@@ -124,9 +130,10 @@ def array_repr(
     >>> jnp.array_repr(jnp.array([1]))
     'Array([1], dtype=int32)'
     """
-    if max_line_width is None and precision is None and suppress_small is None:
+    options = max_line_width, precision, suppress_small
+    if options == (None, None, None) and hasattr(arr, "aval"):
         return _repr(arr)
-    return np.array_repr(to_host(arr), max_line_width, precision, suppress_small)
+    return np.array_repr(to_host(arr), *options)
 
 
 def array_str(
@@ -141,9 +148,10 @@ def array_str(
     >>> jnp.array_str(jnp.array([1]))
     '[1]'
     """
-    if max_line_width is None and precision is None and suppress_small is None:
+    options = max_line_width, precision, suppress_small
+    if options == (None, None, None) and hasattr(a, "aval"):
         return _str(a)
-    return np.array_str(to_host(a), max_line_width, precision, suppress_small)
+    return np.array_str(to_host(a), *options)
 
 
 def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:

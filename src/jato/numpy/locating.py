@@ -17,6 +17,7 @@ from jato.numpy.promote import (
     cast,
     common_shape,
     dtype_of,
+    index_dtype,
     normalize_shape,
     promote_dtypes,
 )
@@ -102,7 +103,7 @@ def searchsorted(
     a, v = promote_dtypes("searchsorted", a, v)
     if len(a.shape) != 1:
         raise ValueError(f"searchsorted: argument 'a' must have rank 1, got shape {a.shape}")
-    dtype = canonicalize(np.int64)
+    dtype = index_dtype(a.shape[0])
     if a.shape[0] == 0:
         return structural.full(v.shape, 0, dtype)
     search = _search_by_comparing if method == "compare_all" else _search
@@ -121,7 +122,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     if len(bins.shape) != 1:
         raise ValueError(f"digitize: argument 'bins' must have rank 1, got shape {bins.shape}")
     size = bins.shape[0]
-    index = canonicalize(np.int64)
+    index = index_dtype(bins.shape[0])
     if size == 0:
         return structural.full(x.shape, 0, index)
     x, bins = promote_dtypes("digitize", x, bins)

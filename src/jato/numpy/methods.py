@@ -128,7 +128,7 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
         raise NotImplementedError("view: argument 'type' is not supported, only 'dtype'")
     if dtype is None:
         return self
-    target = dtypes.as_dtype(dtype)
+    target = dtypes.canonicalize(dtype)
     if target == self.dtype:
         return self
     if target == np.bool_ or self.dtype == np.bool_:
@@ -152,7 +152,7 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
 def _round(self: Any, ndigits: int | None = None) -> Any:
     """round(x): the nearest integers, as integers; round(x, n): in x's dtype."""
     if ndigits is None and not dtypes.is_integer(self.dtype):
-        return rounding.round(self).astype(np.int32)
+        return rounding.round(self).astype(dtypes.canonicalize(np.int64))
     return rounding.round(self, ndigits or 0)
 
 

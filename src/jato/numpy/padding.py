@@ -20,6 +20,7 @@ from jato.numpy.promote import (
 )
 from jato.numpy.rearrangement import take_rows, unstack
 from jato.numpy.reductions import as_type, max, mean, min
+from jato.numpy.statistics import median
 from jato.ops import elementwise, structural
 
 
@@ -80,7 +81,7 @@ def _edge_part(array: Any, axis: int, first: bool, length: int) -> Any:
 
 def _pad_statistic(array: Any, widths: list[tuple[int, int]], mode: str, stat_length: Any) -> Any:
     """Each side filled with the maximum, mean, ... of the elements next to it."""
-    statistic = {"maximum": max, "minimum": min, "mean": mean}[mode]
+    statistic = {"maximum": max, "minimum": min, "mean": mean, "median": median}[mode]
     dtype = dtype_of(array)
     for axis, (before, after) in enumerate(widths):
         size = array.shape[axis]
@@ -90,7 +91,7 @@ def _pad_statistic(array: Any, widths: list[tuple[int, int]], mode: str, stat_le
         parts = []
         for first, amount, length in ((True, before, lengths[0]), (False, after, lengths[1])):
             value = statistic(_edge_part(array, axis, first, length), axis, keepdims=True)
-            if dtype.kind in "iu" and mode == "mean":
+            if dtype.kind in "iu" and mode in ("mean", "median"):
                 value = elementwise.round(value, elementwise.RoundingMethod.TO_NEAREST_EVEN)
             value = as_type(value, dtype)
             target = tuple(amount if i == axis else s for i, s in enumerate(value.shape))
@@ -141,7 +142,7 @@ def _pad(
         return _pad_constant(array, widths, constant_values)
     if mode == "empty":
         return _pad_constant(array, widths, 0)
-    if mode in ("maximum", "minimum", "mean"):
+    if mode in ("maximum", "minimum", "mean", "median"):
         return _pad_statistic(array, widths, mode, stat_length)
     if mode == "linear_ramp":
         return _pad_ramp(array, widths, end_values)
@@ -229,7 +230,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
 
     pad_width: an integer, a pair (before, after), a pair per axis, or a dict of axes.  mode:
     "constant" (`constant_values`), "edge", "reflect", "symmetric", "wrap", "linear_ramp"
-    (`end_values`), "maximum", "mean", "minimum" (`stat_length`), "empty", or a function
+    (`end_values`), "maximum", "mean", "median", "minimum" (`stat_length`), "empty", or a function
     `f(row, (before, after), axis, kwargs)` that returns the new row.
 
     >>> import jato.numpy as jnp

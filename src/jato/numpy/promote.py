@@ -147,8 +147,17 @@ def _type_key(x: Any) -> int:
 
 
 def float_of(dtype: Any) -> Any:
-    """The dtype in which a function with real results works: floats as they are, else float."""
-    return dtype if dtypes.is_inexact(dtype) else canonicalize(np.float64)
+    """The dtype in which a function with real results works: floats as they are, for integers of
+    64 bits float64 (float32 where 64 bits are off), for narrower ones and bools float32."""
+    if dtypes.is_inexact(dtype):
+        return dtype
+    return canonicalize(np.float64 if dtype.itemsize == 8 else np.float32)
+
+
+def index_dtype(size: int) -> Any:
+    """The dtype of positions that do not depend on 64 bits being enabled: int32 where it holds
+    them."""
+    return np.dtype(np.int32) if size < 2**31 - 1 else canonicalize(np.int64)
 
 
 def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
@@ -158,6 +167,8 @@ def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
         return _cast_number(x, np.dtype(dtype))
     aval = getattr(x, "aval", None)
     if aval is None:
+        if weak_type:  # integers beside a weak float: NumPy's arrays cannot be weak
+            return convert.convert_element_type(x, dtype, True)
         return x if x.dtype == dtype else x.astype(dtype)
     if aval.dtype_code == code_of(dtype) and (weak_type or not aval.weak_type):
         return x
@@ -328,6 +339,14 @@ def unary_float(function: str, x: Any) -> Any:
         x = as_operand(function, x)
     dtype = dtype_of(x)
     return cast(x, float_of(dtype), is_weak(x))
+
+
+def unary_widest_float(function: str, x: Any) -> Any:
+    """As `unary_float`, but bools and integers of every width become the widest float."""
+    x = unary(function, x)
+    if dtypes.is_inexact(dtype_of(x)):
+        return x
+    return cast(x, canonicalize(np.float64), is_weak(x))
 
 
 # ---- arguments that are not arrays

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 import math
 from typing import Any
 
@@ -31,8 +32,11 @@ def _split_points(function: str, size: int, sections: Any, uneven: bool) -> list
                 f"{function}: array split does not result in an equal division: size {size} in "
                 f"{count} sections leaves {rest}. Use array_split."
             )
-        ends = [part + (i < rest) for i in range(count)]
-        return [builtins.sum(ends[:i]) for i in range(count + 1)]
+        try:
+            sizes = [part + 1] * rest + [part] * (count - rest)
+        except (MemoryError, OverflowError):
+            raise ValueError(f"{function}: {count} sections are more than memory holds") from None
+        return [0, *itertools.accumulate(sizes)]
     if isinstance(sections, np.ndarray):
         sections = sections.tolist()
     points = [require_integer(i, function, "indices_or_sections") for i in sections]

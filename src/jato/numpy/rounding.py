@@ -21,6 +21,7 @@ from jato.numpy.promote import (
     require_no_out,
     shape_of,
     unary_float,
+    unary_widest_float,
 )
 from jato.ops import convert, elementwise, structural
 
@@ -65,7 +66,7 @@ trunc = unary_function(
 
 
 rint = unary_function(
-    "rint", lambda x: _round_complex(unary_float("rint", x), 0),
+    "rint", lambda x: _round_complex(unary_widest_float("rint", x), 0),
     "The nearest integer, as a float; halves go to the even one.",
     "jnp.rint(jnp.array([0.5, 1.5]))\nArray([0., 2.], dtype=float32)",
 )  # fmt: skip
@@ -169,8 +170,7 @@ def copysign(x1: Any, x2: Any, /) -> Any:
     x1, x2 = promote_float("copysign", x1, x2)
     if is_complex(dtype_of(x1)):
         raise TypeError("copysign: not defined for complex numbers")
-    magnitude = elementwise.abs(x1)
-    return select_where(sign_bit(x2), elementwise.neg(magnitude), magnitude)
+    return elementwise.copysign(x1, x2)
 
 
 @public()

@@ -11,9 +11,17 @@ from typing import Any
 
 import numpy as np
 from jato.base.dtypes import canonicalize, is_complex, is_floating
+from jato.core.array import require_integer
 from jato.jit.eager import public
 from jato.numpy.manipulation import as_weak_array, moveaxis, sequence_items
-from jato.numpy.promote import as_array, broadcast, common_shape, dtype_of, normalize_axis
+from jato.numpy.promote import (
+    as_array,
+    broadcast,
+    common_shape,
+    dtype_of,
+    index_dtype,
+    normalize_axis,
+)
 from jato.numpy.reductions import as_type
 from jato.ops import elementwise, structural
 from jato.ops import sort as sort_ops
@@ -111,7 +119,7 @@ def lexsort(keys: Any, axis: int = -1, *, batch_size: Any = None) -> Any:
 
 
 def _kth(function: str, kth: Any, size: int) -> int:
-    k = kth.__index__()
+    k = require_integer(kth, function, "kth")
     if not -size <= k < size:
         raise ValueError(f"{function}: argument 'kth' is {k}, but the axis has size {size}")
     return k % size
@@ -140,7 +148,8 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     """
     a, axis = _along("argpartition", a, axis)
     _kth("argpartition", kth, a.shape[axis])
-    return sort_ops.sort((a, _iota(a, axis)), dimension=axis, num_keys=1)[1]
+    positions = _iota(a, axis, index_dtype(a.shape[axis]))
+    return sort_ops.sort((a, positions), dimension=axis, num_keys=1)[1]
 
 
 @public()

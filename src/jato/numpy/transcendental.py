@@ -13,7 +13,7 @@ from jato.base.dtypes import is_complex, is_floating
 from jato.jit.eager import public
 from jato.lax.bessel import bessel_i0e
 from jato.numpy.makers import finfo_of, require_ufunc_defaults, select_where, unary_function
-from jato.numpy.promote import as_array, cast, dtype_of, promote_float, unary_float
+from jato.numpy.promote import as_array, cast, dtype_of, promote_float, unary_float, unary_widest_float
 from jato.ops import elementwise
 
 
@@ -301,7 +301,7 @@ def angle(z: Any, deg: bool = False) -> Any:
     >>> jnp.angle(jnp.array([1j, -1.0]), deg=True)
     Array([ 90., 180.], dtype=float32)
     """
-    z = unary_float("angle", z)
+    z = unary_widest_float("angle", z)
     if is_complex(dtype_of(z)):
         result = elementwise.atan2(elementwise.imag(z), elementwise.real(z))
     else:

@@ -19,6 +19,7 @@ from jato.base.errors import ShapeMismatchError, require_unsharded
 from jato.control.fori_loop import fori_loop
 from jato.core.trace import Tracer
 from jato.jit.eager import public
+from jato.numpy.creation import asarray
 from jato.numpy.elementwise import power, true_divide
 from jato.numpy.index_structure import (
     Index,
@@ -285,7 +286,9 @@ class IndexUpdateRef:
             )
         if options:
             raise TypeError(f"x.at[index].{operation}: unexpected arguments {sorted(options)}")
-        if isinstance(values, (list, tuple, str)) or values is None:
+        if isinstance(values, (list, tuple)):
+            values = asarray(values)
+        if isinstance(values, str) or values is None:
             raise TypeError(
                 f"x.at[index].{operation} requires an array or a number, got {type(values).__name__}. "
                 "Convert it with jato.numpy.asarray."

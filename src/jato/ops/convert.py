@@ -36,7 +36,7 @@ class ConvertElementType(Elementwise):
         aval = tangent_type(type_of(out))
         if is_zero_tangent(tangents[0]) or aval.dtype == dtypes.float0:
             return out, Zero(aval)
-        return out, convert_element_type(tangents[0], new_dtype)
+        return out, convert_element_type(tangents[0], new_dtype, weak_type)
 
     @transposed
     def transpose(
@@ -45,7 +45,7 @@ class ConvertElementType(Elementwise):
         dtype = x.aval.dtype
         if not dtypes.is_inexact(dtype):
             return [Zero(x.aval)]
-        return [convert_element_type(cotangent, dtype)]
+        return [convert_element_type(cotangent, dtype, x.aval.weak_type)]
 
     def lower(
         self, b: Any, inputs: Any, index: Any, out: Any, *, new_dtype: Any, weak_type: bool

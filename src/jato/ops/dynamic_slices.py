@@ -62,7 +62,7 @@ def _numpy_starts(starts: Sequence[Any], sizes: Sequence[int], shape: Sequence[i
 def _check_starts(name: str, operand: Any, starts: Sequence[Any]) -> None:
     check(
         len(starts) == operand.ndim,
-        TypeError,
+        ValueError,
         f"{name}: expected one start index per axis of the operand {operand}, got {len(starts)}.",
     )
     for s in starts:
@@ -111,7 +111,7 @@ class DynamicSlice(TypeCached):
         check(
             len(slice_sizes) == operand.ndim
             and all(0 <= n <= m for n, m in zip(slice_sizes, operand.shape, strict=True)),
-            TypeError,
+            TypeError if len(slice_sizes) == operand.ndim else ValueError,
             f"dynamic_slice: argument 'slice_sizes': expected one size per axis of the operand, "
             f"at most its shape {operand.shape}, got {slice_sizes}.",
         )

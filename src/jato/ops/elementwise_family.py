@@ -23,6 +23,7 @@ operands are.  An entry states
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -74,11 +75,19 @@ class Elementwise(TypeCached):
         return len(self.derivatives)
 
     def __call__(self, *operands: Any, **params: Any) -> Any:
-        """`bind`, where Python numbers take the dtype of the other operands."""
+        """`bind`, where Python numbers take the dtype of the other operands, and axes of extent 1
+        that of operands of the same rank."""
         for x in operands:
             if type(x) in NUMBERS:
-                return self.bind(*match_numbers(self.name, operands), **params)
-        return self.bind(*operands, **params)
+                operands = tuple(match_numbers(self.name, operands))
+                break
+        try:
+            return self.bind(*operands, **params)
+        except TypeError:  # (looking at every operand's shape first would cost every call)
+            stretched = _stretched(operands)
+            if stretched is None:
+                raise
+        return self.bind(*stretched, **params)
 
     # ---- types
 
@@ -191,6 +200,24 @@ def type_of_exactly(x: Any) -> Any:
 
 
 # ---- operands
+
+
+def _stretched(operands: Sequence[Any]) -> list[Any] | None:
+    """Operands of one rank with their axes of extent 1 repeated; None if that changes nothing.
+
+    Scalars stay scalars."""
+    shapes = [type_of(x).shape for x in operands]
+    extents = [set(sizes) - {1} for sizes in zip_longest(*filter(None, shapes), fillvalue=-1)]
+    if any(len(e) > 1 or -1 in e for e in extents):
+        return None
+    full = tuple(next(iter(e), 1) for e in extents)
+    if all(shape in ((), full) for shape in shapes):
+        return None
+    rest = tuple(range(len(full)))
+    return [
+        x if shape in ((), full) else broadcast_to(x, full, rest)
+        for x, shape in zip(operands, shapes, strict=True)
+    ]
 
 
 def align_mapped(

@@ -164,8 +164,9 @@ def gather(
 ) -> Any:  # fmt: skip
     """Windows of `operand` at run-time positions; see GatherDimensionNumbers.
 
-    Args: start_indices: integers [batch..., starts]; mode: 'fill' (default), 'clip' or
-    'promise_in_bounds'; fill_value: what 'fill' gives (default NaN, or the extreme integer).
+    Args: start_indices: integers [batch..., starts]; mode: 'clip' (default: windows are
+    moved inside), 'fill' or 'promise_in_bounds'; fill_value: what 'fill' gives (default NaN, or the
+    extreme integer).
     Raises: TypeError when the geometry is inconsistent.
 
     >>> rows = GatherDimensionNumbers((), (0,), (0,))
@@ -177,7 +178,8 @@ def gather(
     return GATHER.bind(
         operand, start_indices,
         dimension_numbers=_tuples(GatherDimensionNumbers, dimension_numbers),
-        slice_sizes=tuple(map(int, slice_sizes)), mode=_mode(mode), fill_value=fill_value,
+        slice_sizes=tuple(map(int, slice_sizes)), mode=_mode("clip" if mode is None else mode),
+        fill_value=fill_value,
     )  # fmt: skip
 
 

@@ -129,8 +129,6 @@ def pow(x: Any, y: Any) -> Any:
     >>> float(pow(2.0, 3.0))
     8.0
     """
-    if type(y) is int and type(x) not in (bool, int, float, complex):
-        kind = kind_of(type_of(x))
-        if kind in "fc":
-            return POW.bind(x, np.int32(y))
+    if type(y) is int and kind_of(type_of(x)) in "fc":
+        return POW.bind(x, np.int32(y))
     return POW(x, y)

@@ -30,6 +30,13 @@ from jato.ops.structural import broadcasted_iota
 _FEW = 128  # so many are kept in order while a row is read once
 _PACKED_LIMIT = 1 << 32  # positions of a packed word
 
+# What the native routine sorts.  It spares 10 to 25 us of a step in Python and is faster than what
+# needs positions too; of many longer rows by themselves NumPy's vectors are faster: 1000 x 32 float32
+# in 53 us against 160, but 1000 x 256 with positions in 14 ms against 5.
+_SHORT = 256
+_TINY = 8
+_FEW_KEYS = 512
+
 
 def ordered_bits(x: np.ndarray) -> np.ndarray:
     """Unsigned integers, as wide as x, that compare as its elements do (NaN largest, -0 = 0)."""
@@ -136,6 +143,24 @@ class Sort(Opaque):
         moved = [mapped_first(x, d, axis.size) for x, d in zip(operands, dims, strict=True)]
         params["dimension"] += 1
         return self.bind(*moved, **params), [0] * len(moved)
+
+    def library_call(self, node: Any) -> tuple[str, tuple[int, ...]] | None:
+        keys, *others = [a.aval for a in node.inputs]
+        n = keys.shape[-1]
+        if dtypes.is_complex(keys.dtype) or len(others) > 1 or node.params["num_keys"] > 1:
+            return None
+        if node.params["dimension"] != keys.ndim - 1 or n > _SHORT:
+            return None
+        if not others and keys.size > _FEW_KEYS and n > _TINY:
+            return None
+        rows = keys.size // max(n, 1)
+        if others:
+            return "sort_pair", (keys.dtype_code, rows, n, others[0].itemsize)
+        return "sort", (keys.dtype_code, rows, n)
+
+    def library_cost(self, node: Any) -> float:
+        n = node.inputs[0].aval.shape[-1]
+        return 3.0 * node.inputs[0].aval.size * max(n, 2).bit_length()
 
     def host(
         self, *operands: np.ndarray, dimension: int, is_stable: bool, num_keys: int

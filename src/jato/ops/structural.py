@@ -245,12 +245,22 @@ def transpose(operand: Any, permutation: Any) -> Any:
 
 
 def rev(operand: Any, dimensions: Any) -> Any:
-    """`operand` backwards along `dimensions`.
+    """`operand` backwards along `dimensions`, counted from the front.
+
+    TypeError if they are not different axes of it.
 
     >>> rev(iota("int32", 3), (0,)).shape
     (3,)
     """
-    axes = tuple(sorted(canonical_axes("rev", "dimensions", dimensions, type_of(operand).ndim)))
+    axes = tuple(sorted(map(operator.index, dimensions)))
+    ndim = type_of(operand).ndim
+    if axes and (len(set(axes)) != len(axes) or axes[0] < 0 or axes[-1] >= ndim):
+        fail(
+            TypeError,
+            "rev",
+            f"argument 'dimensions': expected different axes between 0 and {ndim - 1}, got "
+            f"{tuple(dimensions)}.",
+        )
     return operand if _is_array(operand) and not axes else REV.bind(operand, dimensions=axes)
 
 

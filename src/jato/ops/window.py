@@ -72,6 +72,11 @@ def padtype_to_pads(
         "argument 'padding': expected 'SAME', 'SAME_LOWER', 'VALID' or (low, high) pairs, got "
         f"{padding!r}.",
     )
+    check(
+        min(window_strides, default=1) >= 1,
+        ValueError,
+        f"argument 'window_strides': expected positive integers, got {tuple(window_strides)}.",
+    )
     if name == "VALID":
         return [(0, 0)] * len(in_shape)
     pads = []
@@ -95,6 +100,11 @@ def _steps(function: str, name: str, values: Any, count: int) -> tuple[int, ...]
         len(result) == count,
         TypeError,
         f"{function}: argument '{name}': expected {count} entries, one per axis, got {result}.",
+    )
+    check(
+        min(result, default=1) >= 1,
+        TypeError,
+        f"{function}: argument '{name}': expected positive integers, got {result}.",
     )
     return result
 

@@ -115,7 +115,7 @@ def _argnums(what: str, name: str, argnums: Argnums, args: tuple[Any, ...]) -> t
         n = operator.index(n)  # type: ignore[arg-type]
         check(
             -len(args) <= n < len(args),
-            ValueError,
+            TypeError if n >= 0 else ValueError,
             f"{what} of {name}: argnums={n} for a call with {len(args)} positional arguments. "
             "Pass the arguments to be differentiated by position.",
         )

@@ -241,7 +241,8 @@ def tangent_out(tangent: Any) -> Any:
         return tangent
     if tangent.aval.dtype == dtypes.float0:
         return np.zeros(tangent.aval.shape, dtypes.float0)
-    return instantiate(tangent)
+    zero = instantiate(tangent)
+    return convert_element_type(zero, tangent.aval.dtype, True) if tangent.aval.weak_type else zero
 
 
 def jvp(

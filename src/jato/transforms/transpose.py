@@ -18,8 +18,9 @@ from jato.core.graph import Atom, Graph, Literal, Node, Var, constants_to_inputs
 from jato.core.primitive import UndefinedPrimal
 from jato.core.staging import abstract_value, trace_to_graph
 from jato.core.trace import STATE
-from jato.core.types import Zero
+from jato.core.types import Zero, type_of
 from jato.ops.arithmetic import add
+from jato.ops.convert import convert_element_type
 from jato.ops.shapes import instantiate
 from jato.transforms.jvp import tangent_in, tangent_out, zero_of
 
@@ -99,8 +100,17 @@ def backward_pass(graph: Graph, operands: Sequence[Any], cotangents: Sequence[An
             if atom in linear:
                 collect(atom, cotangent)
     return [
-        (found[v] if v in found else zero_of(v.aval)) if v in linear else None for v in graph.inputs
+        (_typed(found[v], v.aval) if v in found else zero_of(v.aval)) if v in linear else None
+        for v in graph.inputs
     ]
+
+
+def _typed(cotangent: Any, aval: Any) -> Any:
+    """A cotangent of a weakly typed value, weakly typed: a learning rate that was a Python number
+    has a gradient that promotes like one."""
+    if not aval.weak_type or type_of(cotangent).weak_type:
+        return cotangent
+    return convert_element_type(cotangent, aval.dtype, True)
 
 
 class TransposedGraph(NamedTuple):

@@ -8,6 +8,8 @@ from watching import watch
 
 import jato
 import jato.numpy as jnp
+from jato import lax
+from jato.compiler.fusion.partition import memory_inputs
 
 ROWS = np.linspace(-3, 3, 64 * 300, dtype="float32").reshape(64, 300)
 VECTOR = np.linspace(0.1, 4, 1000, dtype="float32")
@@ -205,3 +207,20 @@ def test_batch_norm_is_one_kernel_over_columns():
     watched = watch(batch_norm, x)
     assert watched.forms == ["columns"]
     np.testing.assert_allclose(watched.results, (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5), 1e-4, 1e-4)
+
+
+def test_levels_of_interleaving_are_steps_of_their_own():
+    """An associative scan interleaves what each of its levels combined: an element of one kernel for
+    all levels would pass the guards of all of them, and read from each."""
+    x = np.arange(1 << 12, dtype="float32") % 7
+    watched = watch(lambda x: lax.associative_scan(jnp.add, x), x)
+    np.testing.assert_array_equal(watched.results, np.cumsum(x))
+    assert max(len(memory_inputs(group)) for group in watched.groups) <= 6
+
+
+def test_padding_in_several_axes_is_one_loop():
+    x = np.arange(600.0, dtype="float32").reshape(3, 4, 50)
+    watched = watch(lambda x: jnp.pad(x * 2, ((1, 2), (1, 1), (2, 0)), mode="reflect"), x)
+    want = np.pad(x * 2, ((1, 2), (1, 1), (2, 0)), mode="reflect")
+    np.testing.assert_array_equal(watched.results, want)
+    assert len(watched.groups) <= 2

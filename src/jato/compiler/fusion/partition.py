@@ -42,6 +42,11 @@ TRANSPOSED = 1 << 14
 # Places at which an operation that only moves elements, or a cheap one, is done for one element.
 MOST_WAYS = 64
 CHEAP_WAYS = 4
+# Under more paddings and concatenations, one within the other, nothing is computed: each element pays for
+# the guards of all levels (an associative scan of 2^18 elements, whose 18 levels interleave what they
+# combine: 215 ms, 0.2 in steps).
+MOST_GUARDS = 3
+SHORT_RUN = 16  # elements in a row from one operand of a concatenation, less than a vector
 
 
 @dataclass(eq=False)
@@ -67,6 +72,8 @@ class Group:
     # the ways by which a node's value moves to the results that are computed from it: it is
     # computed once for each of them
     ways: dict[Node, frozenset[Way]] = field(default_factory=dict)
+    # under how many paddings and concatenations, one within the other, a node is computed
+    guards: dict[Node, int] = field(default_factory=dict)
     # nodes that are computed again for many elements, because they are cheap
     replicated: set[Node] = field(default_factory=set)
     replicated_cost: float = 0.0
@@ -91,6 +98,19 @@ def partition(graph: Graph, apart: Collection[Var] = ()) -> list[Group | Node]:
 
 def is_fusable(node: Node) -> bool:
     return node.primitive.fusable and not isinstance(node.primitive, DotGeneral)
+
+
+def guards_of(node: Node) -> int:
+    """Do its elements come from one operand or another, depending on where they are?
+
+    Twice as much where that changes from lane to lane, as in interleaving."""
+    if isinstance(node.primitive, Pad):
+        return 2 if any(interior for _, _, interior in node.params["padding_config"]) else 1
+    if not isinstance(node.primitive, Concatenate):
+        return 0
+    axis, shape = node.params["dimension"], node.outputs[0].aval.shape
+    runs = [a.aval.shape[axis] * prod(shape[axis + 1 :]) for a in node.inputs]
+    return 2 if max(runs) < SHORT_RUN else 1
 
 
 def nodes_of(step: Group | Node) -> Sequence[Node]:
@@ -205,6 +225,7 @@ class Partition:
         group.nodes.append(node)
         group.levels[node] = self.levels(group, node)
         group.ways[node] = self.ways(group, node)
+        group.guards[node] = self.guards(group, node)
         # a row's value counts per row, not per element
         share = 1.0
         if group.reduced is not None and not cost.is_big_reduction(node):
@@ -216,9 +237,15 @@ class Partition:
         below = max((group.levels.get(u, 0) for u in self.users.get(node.outputs[0], [])), default=0)
         return below + cost.is_big_reduction(node)
 
+    def guards(self, group: Group, node: Node) -> int:
+        users = [u for u in self.users.get(node.outputs[0], []) if u in group.guards]
+        return max(
+            (group.guards[u] + guards_of(u) for u in users), default=0
+        )
+
     def leave(self, group: Group, node: Node) -> None:
         group.nodes.remove(node)
-        del group.levels[node], group.ways[node]
+        del group.levels[node], group.ways[node], group.guards[node]
         if node in group.replicated:
             group.replicated.remove(node)
             group.replicated_cost -= cost.element_cost(node)
@@ -285,6 +312,9 @@ class Partition:
             return Reason.REREAD
         if self.is_scattered(group, node):
             return Reason.REPLICATED
+        inner = guards_of(node) if cost.is_structural(node) else 1
+        if inner and self.guards(group, node) + inner > MOST_GUARDS:
+            return Reason.GUARDED
         if isinstance(node.primitive, Transpose) and not self.in_memory_order(group, node):
             return Reason.ACROSS_MEMORY
         if cost.is_big_reduction(node):
@@ -662,6 +692,8 @@ class Partition:
         for node, ways in second.ways.items():
             both = first.ways.get(node, frozenset()) | ways
             first.ways[node] = frozenset(itertools.islice(both, MOST_WAYS + 1))
+        for node, count in second.guards.items():
+            first.guards[node] = max(count, first.guards.get(node, 0))
         first.replicated |= second.replicated
         first.replicated_cost += second.replicated_cost
         if self.latest:

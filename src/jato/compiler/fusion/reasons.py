@@ -20,6 +20,7 @@ class Reason(Enum):
     REREAD = "its consumer reads each element many times"
     ACROSS_MEMORY = "its consumer would read or write across memory: transposed through tiles first"
     REPLICATED = "its consumer would compute the same value many times"
+    GUARDED = "computed under several levels of paddings or concatenations, each with a guard"
     OTHER_DOMAIN = "a different iteration space"
     OTHER_AXES = "reduces other axes than the kernel's rows"
     ROWS_TOO_LONG = "the rows do not stay in the cache between the passes"

@@ -32,6 +32,9 @@ from jato.ops.reduction_family import Reduction
 MOST_SCALARS = 64
 MOST_LOADS = 512
 MOST_WORK = 4000.0
+# Scalars of one step wait for each other, but so many carries keep the machine busy: those of one
+# kind become lanes of vectors (llvm/superwords.py).
+MANY_CARRIES = 16
 
 # Several vectors of elements run together while their carries and slices take at most so many
 # registers (of 32), and their bodies at most so much work (code that is compiled).
@@ -207,7 +210,9 @@ class _Attempt:
         arguments = [names[x] for x in kernel.buffers if x.space != "local"]
         work = self.work()
         steps = loop.length if loop.length is not None else 100
-        each = steps * max(1.0, work) * (cost.UNIT_NS if lanes > 1 else 10 * cost.UNIT_NS)
+        each = steps * max(1.0, work) * cost.UNIT_NS
+        if lanes == 1:
+            each *= 10 if len(loop.carries) < MANY_CARRIES else 3
         outputs = [v for v in (*loop.finals, *loop.ys) if v in lowering.outputs]
         grain = lanes if grid > 1 else 1
         return LoopNest(

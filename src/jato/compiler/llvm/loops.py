@@ -156,7 +156,11 @@ class LoopEmitter(MemoryEmitter):
         extent = extent_of(statement.start, statement.stop)
         if extent == lanes:
             self.push_inline()
+            if statement.start.op == "const":
+                first = int(statement.start.attr)
+                self.lane_var = (statement.var, range(first, first + lanes))
             self._vector_body(statement, start, lanes, None)
+            self.lane_var = None
             self.pop()
         elif extent is not None and extent % lanes == 0:
             self._vector_for(statement, start, stop, lanes, extent > 0)

@@ -6,6 +6,7 @@
   2, with a load or store of the other half beside it (complex numbers)
                     one access of twice the width, shuffled
   2 or 4            with cheap masks: a masked load of the whole stretch, then a shuffle
+  a pattern known here, such as i / 3 * 3 of one vector: the stretch it lies in, sorted by shuffles
   anything else     gather (gathers.py) or scatter: 32-bit offsets from a scalar base for constant
                     strides and for 32-bit index data, 64-bit ones otherwise
 
@@ -21,12 +22,15 @@ from jato.compiler.llvm import instructions as ins
 from jato.compiler.llvm.gathers import Places, gather
 from jato.compiler.llvm.instructions import Code, FunctionText
 from jato.compiler.llvm.values import Val, ValueEmitter, any_of
+from jato.compiler.loops import walk
 from jato.loopir.grammar import ITEMSIZE, Buffer, Expr, Prefetch, Store
 
 # Bytes of a cache line, and how far ahead of a vector access its line is asked for.  Measured at
 # 512 to 4096 bytes on a machine with 100 ns of memory latency: flat around 1024, for reads and writes.
 LINE = 64
 PREFETCH_DISTANCE = 1024
+# Vectors from which the lanes of one are sorted; a gather takes about as long as this many loads.
+MOST_SORTED = 4
 # Accesses of one buffer in one loop body that prefetch.
 MOST_PREFETCHES = 4
 
@@ -45,6 +49,8 @@ class MemoryEmitter(ValueEmitter):
         # expressions whose value comes from memory: what follows such a place is not accessed next
         self.from_memory: set[Expr] = set()
         self._is_scattered = False  # the access being emitted is at such a place
+        # the variable of a loop over one vector, and its values
+        self.lane_var: tuple[Expr, Sequence[int]] | None = None
 
     def pointer(self, buffer: Buffer) -> str:
         raise NotImplementedError  # emit.py
@@ -79,9 +85,74 @@ class MemoryEmitter(ValueEmitter):
         elif step in (2, 4) and self.has_masks and passthrough == "zeroinitializer":
             text = self._load_stretch(code, buffer, index, int(step), active, lanes)
         else:
-            places = self._places(code, buffer, node.args[0], index, lanes)
-            text = gather(code, places, active, passthrough, self._invariant(buffer))
+            sorted_text = None
+            if active is None and passthrough == "zeroinitializer":
+                sorted_text = self._load_pattern(code, buffer, node.args[0], lanes)
+            if sorted_text is not None:
+                text = sorted_text
+            else:
+                places = self._places(code, buffer, node.args[0], index, lanes)
+                text = gather(code, places, active, passthrough, self._invariant(buffer))
         return Val(self._from_memory(code, buffer, text, lanes), lanes, level)
+
+    def _load_pattern(self, code: Code, buffer: Buffer, index: Expr, lanes: int) -> str | None:
+        """Contiguous loads and shuffles, where the places of the lanes relative to each other are
+        known and near each other; else None."""
+        if self.lane_var is None or not self.has_masks or len(self.lane_var[1]) != lanes:
+            return None
+        uniform: list[tuple[str, str]] = []
+        places = self._pattern(index, "add", uniform)
+        if places is None:
+            return None
+        first = min(places)
+        places = [p - first for p in places]
+        span = max(places) + 1
+        if span > MOST_SORTED * lanes:
+            return None
+        base = str(first)
+        for op, text in uniform:
+            base = self._scalar_op(code, op, "i64", base, text)
+        kind = f"<{lanes} x {ins.MEMORY_TYPE[buffer.dtype]}>"
+        result, before = "", 0
+        for part in range(0, span, lanes):
+            if not any(part <= p < part + lanes for p in places):
+                continue
+            mask = None
+            if span - part < lanes:  # nothing beyond the last element is touched
+                mask = f"<{', '.join(f'i1 {str(i < span - part).lower()}' for i in range(lanes))}>"
+            at = self._scalar_op(code, "add", "i64", base, str(part))
+            address = self._address(code, buffer, at)
+            vector = self._load_vector(code, buffer, address, kind, lanes, mask, "zeroinitializer")
+            # lanes from vectors before keep their place, once they are there
+            order = [
+                (lanes if result else 0) + p - part
+                if part <= p < part + lanes
+                else (k if before else 0)
+                for k, p in enumerate(places)
+            ]
+            lanes_text = ", ".join(f"i32 {i}" for i in order)
+            pair = f"{kind} {result}, {kind} {vector}" if result else f"{kind} {vector}, {kind} poison"
+            result = code.ins(f"shufflevector {pair}, <{lanes} x i32> <{lanes_text}>")
+            before += 1
+        return result
+
+    def _pattern(self, e: Expr, op: str, uniform: list[tuple[str, str]]) -> list[int] | None:
+        """The part of an index that differs between lanes, as numbers; the rest goes to `uniform`,
+        with what is done with it (add or sub)."""
+        known = self.values.get(e)
+        assert self.lane_var is not None
+        var, values = self.lane_var
+        if known is not None and known.lanes == 0:
+            uniform.append((op, known.text))
+            return [0] * len(values)
+        if e.op in ("add", "sub"):
+            x = self._pattern(e.args[0], op, uniform)
+            flipped = {"add": "sub", "sub": "add"}[op] if e.op == "sub" else op
+            y = self._pattern(e.args[1], flipped, uniform)
+            if x is None or y is None:
+                return None
+            return [p + q if e.op == "add" else p - q for p, q in zip(x, y, strict=True)]
+        return walk.lane_values(e, var, values)
 
     def _load_level(self, buffer: Buffer, level: int) -> int:
         """How far out a load may go: not above a loop or branch that might not run."""

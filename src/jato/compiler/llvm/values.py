@@ -456,7 +456,7 @@ class MathFunctions:
         parameters = ", ".join(f"{kind} %x{i}" for i in range(arity))
         return "\n".join(
             [
-                f"define internal fastcc {kind} @{name}({parameters}) noinline #0 {{",
+                f"define internal fastcc {kind} @{name}({parameters}) noinline #1 {{",
                 "entry:",
                 *emitter.code.lines,
                 f"  ret {kind} {result}",

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jato.compiler.loops.walk import extent_of
+from jato.compiler.loops.walk import extent_of, statements, variables_below
 from jato.loopir.grammar import (
     Combine,
     Expr,
@@ -67,6 +67,11 @@ def generalize(
 class _Rewriter:
     def __init__(self, kernel: Kernel, counts: frozenset[int], written_out: bool):
         self.written_out = written_out
+        self.lane_vars = {
+            s.var
+            for s in statements(kernel.body)
+            if isinstance(s, For) and s.lanes > 1 and extent_of(s.start, s.stop) == s.lanes
+        }
         self.divisors = counts | {n - 1 for n in counts if n > 2}
         self.first = kernel.num_params
         self.values: list[int] = []
@@ -126,7 +131,7 @@ class _Rewriter:
                 return self.node("convert", (self.parameter(int(a.attr)),), a.dtype, None)
             return self.done[a]
         value = a.attr
-        keep = value in _KEPT or user.op in _VALUES_STAY
+        keep = value in _KEPT or user.op in _VALUES_STAY or self.is_pattern(user, position)
         if user.op == "mul" and value == 2:
             keep = True
         if user.op == "select" and position == 0:
@@ -134,6 +139,27 @@ class _Rewriter:
         if self.written_out and user.op in ("add", "mul"):
             keep = True
         return self.leaf(a) if keep else self.parameter(value)
+
+    def is_pattern(self, user: Expr, position: int) -> bool:
+        """Does the constant shape a pattern over the lanes of one vector, such as i / 3 * 3?
+
+        Such a vector is read with contiguous loads and sorted (llvm/memory.py): instructions."""
+        other = user.args[1 - position] if len(user.args) == 2 else None
+        if other is None or not variables_below((other,)) or user.dtype != "i64":
+            return False
+        if user.op == "mul" and other.op not in ("div", "rem"):
+            return False
+        if user.op not in ("mul", "div", "rem") or (user.op != "mul" and position != 1):
+            return False
+        return self.lanes_only(other)
+
+    def lanes_only(self, e: Expr) -> bool:
+        """Is it made of constants and the variables of loops over one vector?"""
+        if e.op == "var":
+            return e in self.lane_vars
+        if e.op == "const":
+            return True
+        return bool(e.args) and e.op not in ("load", "param") and all(map(self.lanes_only, e.args))
 
     def is_length(self, user: Expr, constant: Expr) -> bool:
         """May the constant be the length of an axis, or an index from its end?"""

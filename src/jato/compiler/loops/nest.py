@@ -9,10 +9,14 @@ from typing import Any
 
 from jato.compiler.fusion import cost
 from jato.compiler.loops.lower import Index
-from jato.compiler.loops.walk import expressions, mentions, statements
+from jato.compiler.loops.walk import expressions, extent_of, mentions, statements
 from jato.core.graph import Node, Var
 from jato.loopir.builder import Builder
-from jato.loopir.grammar import For, Kernel, Reduce
+from jato.loopir.grammar import Expr, For, Kernel, Reduce
+
+
+# A part of a row of which less than one in so many is a border.
+LEAST_PART = 8
 
 
 @dataclass(eq=False)
@@ -97,15 +101,25 @@ class nested:
 # ---- questions about kernels
 
 
-def divides(kernel: Kernel) -> bool:
-    """Did a division of a vector loop's variable survive simplification?"""
-    variables = {
-        s.var for s in statements(kernel.body) if isinstance(s, For | Reduce) and s.lanes > 1
-    }
+def divides(kernel: Kernel, *of: Expr) -> bool:
+    """Did a division of a vector loop's variable (or of one of these) survive simplification?"""
+    variables: set[Expr] = set(of)
+    if not of:
+        variables = {
+            s.var for s in statements(kernel.body) if isinstance(s, For | Reduce) and s.lanes > 1
+        }
     return any(
         e.op in ("div", "rem") and e.dtype == "i64" and mentions((e.args[0],), *variables)
         for e in expressions(kernel)
     )
+
+
+def long_loops(kernel: Kernel, length: int) -> list[Expr]:
+    """The variables of the vector loops, without those over a small part of `length`: the borders of a
+    loop cut where its guards change."""
+    loops = [s for s in statements(kernel.body) if isinstance(s, For) and s.lanes > 1]
+    extents = {s.var: extent_of(s.start, s.stop) for s in loops}
+    return [v for v, n in extents.items() if n is None or n * LEAST_PART >= length]
 
 
 def kernel_name(kind: str, nodes: list[Node]) -> str:

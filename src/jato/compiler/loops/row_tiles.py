@@ -84,7 +84,8 @@ class RowTileLowering(Lowering):
         self.v: Any = None
         self.start: Any = None
         self.outer: Expr | None = None
-        # (array, terms of the position that the rows have in common, distance of rows) -> tile
+        # (array, terms of the position that the rows have in common, the constant among them,
+        # distance of rows) -> tile
         self.read: dict[Any, Buffer] = {}
         self.written: dict[Any, Buffer] = {}
         self.columns: dict[Buffer, int] = {}  # elements of a row that are in a tile
@@ -113,14 +114,21 @@ class RowTileLowering(Lowering):
         if 0 <= step < self.shortest:
             return None
         rest = Linear(inside, form.const)
+        base = 0  # rows that come in the opposite order begin at the last one
+        if step < 0:
+            base = form.const - form.const % -step
+            rest = Linear(inside, form.const - base)
         low, high = b.range_of_linear(rest)
         # all that a copy of the row up to there reads is in the array
-        last = b.range_of_linear(Linear(common, 0))[1] + step * b.range(self.v)[1] + high
-        if step <= 0 or low < 0 or high >= self.longest or last >= var.aval.size:
+        least, most = b.range_of_linear(Linear(common, base))
+        ends = [step * end for end in b.range(self.v)]
+        if step == 0 or low < 0 or high >= self.longest:
+            raise Untiled
+        if least + min(ends) < 0 or most + max(ends) + high >= var.aval.size:
             raise Untiled
         if dtypes.scalar_name(var.aval) not in TILED:
             raise Untiled
-        return (var, tuple(common.items()), step), b._from_linear(rest), high + 1
+        return (var, tuple(common.items()), base, step), b._from_linear(rest), high + 1
 
     def at(
         self, tiles: dict[Any, Buffer], key: Any, position: Expr, columns: int
@@ -169,9 +177,9 @@ class RowTileLowering(Lowering):
             self.copy(key, tile, self.output(key[0]), rows, out=True)
 
     def copy(self, key: Any, tile: Buffer, array: Buffer, rows: Expr, out: bool) -> None:
-        _, common, step = key
+        _, common, first, step = key
         b = self.b
-        base: Expr = b._from_linear(Linear(dict(common), 0))
+        base: Expr = b._from_linear(Linear(dict(common), first))
         start = b.add(base, b.mul(self.start, b.index(step)))
         columns = self.columns[tile]
         b.tile_copy(tile, array, start, step, rows, columns, self.pitch, self.width, out)

@@ -23,12 +23,18 @@ from jato.compiler.loops.split import SplitSchedule
 
 def schedule(group: Group, vector_bytes: int) -> list[LoopNest]:
     """The loop nests of a group, in order."""
+    if group.reduced is None:
+        elementwise = ElementwiseSchedule(group, vector_bytes)
+        nest = (
+            elementwise.joined_rows()
+            or elementwise.in_periods()
+            or RowTileSchedule(group, vector_bytes).build()
+        )
+        return [nest or elementwise.build()]
     if not group.split:
         nest = RowTileSchedule(group, vector_bytes).build()
         if nest is not None:
             return [nest]
-    if group.reduced is None:
-        return [ElementwiseSchedule(group, vector_bytes).build()]
     if group.split:
         return SplitSchedule(group, vector_bytes).build()
     rows = RowSchedule(group, vector_bytes)

@@ -71,7 +71,8 @@ class SplitSchedule(GroupSchedule):
         lanes = 1 if across else self.lanes(extents[-1] if len(extents) > 1 else chunk, unroll=4)
         with b.block() as body:
             start = b.mul(c, b.index(chunk))
-            count = b.limited(b.index(chunk), b.sub(b.index(extents[0]), start))
+            stop = b.limited(b.add(start, b.index(chunk)), b.index(extents[0]))
+            count = b.known_within(b.sub(stop, start), 0, chunk)
             row_lanes = self.lanes(rows) if across else 1
             with b.for_("r", 0, rows, row_lanes) as r, lowering.scope():
                 row = lowering.unravel(r, tuple(space[a] for a in kept))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from jato.loopir.grammar import Expr, For, If, Kernel, Loop, Prefetch, Reduce, Store, TileCopy
@@ -93,6 +93,31 @@ def variables_below(roots: Sequence[Expr]) -> set[Expr]:
 
 def loads(kernel: Kernel | Sequence[Any]) -> Iterator[Expr]:
     return (e for e in expressions(kernel) if e.op == "load")
+
+
+_INTEGER: dict[str, Callable[[int, int], int]] = {
+    "add": int.__add__,
+    "sub": int.__sub__,
+    "mul": int.__mul__,
+    "min": min,
+    "max": max,
+    "div": int.__floordiv__,
+    "rem": int.__mod__,
+}
+
+
+def lane_values(e: Expr, var: Expr, lanes: Sequence[int]) -> list[int] | None:
+    """The values of an i64 of `var` and constants alone, for each value of var; None for others."""
+    if e is var:
+        return list(lanes)
+    if e.op == "const":
+        return [int(e.attr)] * len(lanes)
+    if e.op not in _INTEGER or e.dtype != "i64":
+        return None
+    x, y = (lane_values(a, var, lanes) for a in e.args)
+    if x is None or y is None or (e.op in ("div", "rem") and (min(x) < 0 or min(y) <= 0)):
+        return None
+    return [_INTEGER[e.op](p, q) for p, q in zip(x, y, strict=True)]
 
 
 def extent_of(start: Expr, stop: Expr) -> int | None:
