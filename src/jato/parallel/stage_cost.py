@@ -10,7 +10,7 @@ import math
 
 from jato.base.caches import weakly_cached
 from jato.control.cond import Cond
-from jato.control.scan import Scan
+from jato.control.scan_primitive import Scan
 from jato.control.while_loop import While
 from jato.core.graph import Graph, Node
 from jato.ops.callback import HostCallback
