@@ -565,12 +565,12 @@ def test_a_heavy_call_returns_before_it_is_done():
 
 def test_equal_shares_share_their_programs():
     f = jato.pmap(lambda x: jnp.sin(x) * lax.axis_index("i") - lax.pmean(jnp.exp(x), "i"), axis_name="i")
-    f(np.ones((8, 4), "f4"))
+    f(np.ones((12, 100), "f4"))
     first = f.stats()
     assert first.programs == 3 and len(first.kernels) >= 3
-    f(np.ones((8, 4), "f4"))
+    f(np.ones((12, 100), "f4"))
     assert f.stats().programs == 3
-    f(np.ones((9, 4), "f4"))  # 3, 2, 2, 2
+    f(np.ones((13, 100), "f4"))  # 4, 3, 3, 3
     assert f.stats().programs == 8
     assert f.stats().kernels_compiled == first.kernels_compiled
 
