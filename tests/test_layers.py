@@ -31,7 +31,7 @@ BELOW = {
 }
 # The users' modules: each may import all of the above but the compiler's, and those before it.
 FACES = [
-    "tree", "tree_util", "lax", "numpy", "random", "nn", "image", "scipy", "dtypes", "flatten_util", "debug", "profiler",
+    "tree", "tree_util", "lax", "numpy", "random", "nn", "image", "scipy", "dtypes", "dlpack", "typing", "stages", "flatten_util", "debug", "profiler",
     "ad_checkpoint", "custom_batching", "custom_derivatives", "experimental",
 ]  # fmt: skip
 INTERNAL = {"compiler", "loopir"}

@@ -72,13 +72,16 @@ from jato import custom_batching as custom_batching
 from jato import custom_derivatives as custom_derivatives
 from jato import debug as debug
 from jato import profiler as profiler
+from jato import dlpack as dlpack
 from jato import dtypes as dtypes
 from jato import flatten_util as flatten_util
 from jato import lax as lax
 from jato import numpy as numpy
 from jato import ops as ops
+from jato import stages as stages
 from jato import tree as tree
 from jato import tree_util as tree_util
+from jato import typing as typing
 from jato.numpy.methods import OPERATORS as _OPERATORS
 from jato.numpy.methods import install as _install_methods
 from jato.parallel.devices import (

@@ -127,3 +127,11 @@ def test_long_lengths_with_large_factors(length):
     x = np.random.default_rng(0).normal(size=length).astype("float32")
     want = np.fft.fft(x.astype(np.float64))
     np.testing.assert_allclose(J.fft.fft(x), want, 1e-3, 1e-3 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
+def test_lengths_below_one_are_refused(name):
+    x = jnp.ones(6) if name in ("rfft", "ihfft") else jnp.ones(6, "complex64")
+    for n in (0, -1, -5):
+        with pytest.raises(ValueError, match=r"length must be positive|invalid number"):
+            getattr(jnp.fft, name)(x, n=n)

@@ -87,7 +87,7 @@ def _transform(function: str, kind: str, a: Any, s: Any, axes: Any, norm: Any) -
     lengths = [n if s is None or s[i] is None or s[i] == -1 else _length(function, s[i])
                for i, n in enumerate(extents)]  # fmt: skip
     if kind == "irfft":
-        if s is None or s[-1] is None:
+        if s is None or s[-1] in (None, -1):
             lengths[-1] = 2 * (extents[-1] - 1)
         shape = [*lengths[:-1], lengths[-1] // 2 + 1]
     else:
@@ -114,7 +114,7 @@ def _one_by_one(function: str, kind: str, x: Any, s: Any, places: list[int], nor
 def _single(function: str, kind: str, a: Any, n: Any, axis: Any, norm: Any) -> Any:
     if not hasattr(axis, "__index__"):
         raise ValueError(f"{function}: argument 'axis' must be an integer, got {axis!r}")
-    return _transform(function, kind, a, None if n is None else (n,), (axis,), norm)
+    return _transform(function, kind, a, None if n is None else (_length(function, n),), (axis,), norm)
 
 
 @public(static=_STATIC)
