@@ -346,6 +346,7 @@ bool multiply_in_row_blocks(const Product<T>& p, int64_t unit, int64_t wanted, c
     const auto block = block_product(p);
     if (p.m < kBlockEdge * threads || !block || !SharedProduct<T>::suits(*block)) return false;
     const int64_t units = ceil_divide(p.m, unit);
+    if (units < threads) return false;
     int64_t blocks = ceil_divide(units, std::max<int64_t>(wanted / unit, 1));
     if (blocks > 1) blocks = round_up(blocks, threads);
     const int64_t rows = ceil_divide(units, blocks) * unit;
