@@ -43,7 +43,8 @@ def linear_carry(
 
 class TransposedBody(NamedTuple):
     """consts, values of nonlinear consts; cotangents of linear consts so far and of the carry;
-    cotangents of ys that are not zero, nonlinear xs -> cotangents of consts, carry; of linear xs."""
+    cotangents of ys that are not zero, nonlinear xs -> cotangents of consts, carry; of linear
+    xs."""
 
     graph: Graph
     consts: tuple[Any, ...]

@@ -131,8 +131,8 @@ class MemoryEmitter(ValueEmitter):
                 for k, p in enumerate(places)
             ]
             lanes_text = ", ".join(f"i32 {i}" for i in order)
-            pair = f"{kind} {result}, {kind} {vector}" if result else f"{kind} {vector}, {kind} poison"
-            result = code.ins(f"shufflevector {pair}, <{lanes} x i32> <{lanes_text}>")
+            pair = f"{result}, {kind} {vector}" if result else f"{vector}, {kind} poison"
+            result = code.ins(f"shufflevector {kind} {pair}, <{lanes} x i32> <{lanes_text}>")
             before += 1
         return result
 
