@@ -22,7 +22,7 @@ from typing import Any
 from jato.loopir.grammar import Buffer, Expr, Loop, Store
 from jato.loopir.scalar_ops import SCALAR_OPS
 
-# Fewer expressions of a kind start no pack.
+# Fewer expressions of a kind start no pack, unless packs that use them have lanes for them.
 FEWEST_LANES = 4
 # Scalars in registers at a time; each carry beyond is stored and loaded in each step.
 REGISTERS = 24

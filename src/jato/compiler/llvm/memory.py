@@ -29,7 +29,8 @@ from jato.loopir.grammar import ITEMSIZE, Buffer, Expr, Prefetch, Store
 # 512 to 4096 bytes on a machine with 100 ns of memory latency: flat around 1024, for reads and writes.
 LINE = 64
 PREFETCH_DISTANCE = 1024
-# Vectors from which the lanes of one are sorted; a gather takes about as long as this many loads.
+# Vectors from which the lanes of one are sorted, at the most; a gather takes about as long as this
+# many loads.
 MOST_SORTED = 4
 # Accesses of one buffer in one loop body that prefetch.
 MOST_PREFETCHES = 4
