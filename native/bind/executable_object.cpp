@@ -403,10 +403,10 @@ void bind_executable_builder(nb::module_& module) {
           "tiled",
           [](B& b, int64_t rows, int64_t step_rows, int64_t row_steps, const std::string& library,
              std::vector<Slot> library_slots, std::vector<int64_t> library_params, uintptr_t address,
-             std::vector<Slot> slots, std::vector<int64_t> params, int64_t extent, int64_t grain, double cost_ns,
-             std::string name, int64_t scratch_bytes, double library_cost_ns, int64_t bytes) {
-            b.core.tiled(rows, step_rows, row_steps, library, std::move(library_slots), std::move(library_params),
-                         library_cost_ns,
+             std::vector<Slot> slots, std::vector<int64_t> params, int64_t extent, int64_t grain,
+             double cost_ns, std::string name, int64_t scratch_bytes, double library_cost_ns, int64_t bytes) {
+            b.core.tiled(rows, step_rows, row_steps, library, std::move(library_slots),
+                         std::move(library_params), library_cost_ns,
                          launch_step(address, std::move(slots), std::move(params), extent, grain, cost_ns,
                                      scratch_bytes, std::move(name), bytes));
           },

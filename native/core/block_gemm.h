@@ -38,9 +38,9 @@ bool block_gemm(const BlockProduct<double>& product);
 template <class T>
 class SharedProduct {
  public:
-  // Whether this machine has the kernels and B is not too large to be packed as a whole.
+  // Whether this machine has the kernels and B's panels are not too large to be kept as a whole.
   static bool suits(const BlockProduct<T>& product);
-  // Throws std::bad_alloc when there is no memory for B's panels.
+  // Throws OutOfMemory when there is none for B's panels.
   explicit SharedProduct(const BlockProduct<T>& product);
 
   // Rows of A that stay in the second-level cache beside panels of B.

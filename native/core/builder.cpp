@@ -132,9 +132,10 @@ void ExecutableBuilder::library(std::string_view name, std::vector<Slot> slots, 
   append({std::move(step)});
 }
 
-void ExecutableBuilder::tiled(int64_t rows, int64_t step_rows, int64_t row_steps, std::string_view library_name,
-                              std::vector<Slot> library_slots, std::vector<int64_t> library_params,
-                              double library_cost_ns, LaunchStep launch) {
+void ExecutableBuilder::tiled(int64_t rows, int64_t step_rows, int64_t row_steps,
+                              std::string_view library_name, std::vector<Slot> library_slots,
+                              std::vector<int64_t> library_params, double library_cost_ns,
+                              LaunchStep launch) {
   if (step_rows < 1 || row_steps < 1 || (step_rows > 1 && row_steps > 1)) {
     fail("tiled", "expected step_rows and row_steps of at least 1, one of them 1, got " +
                       std::to_string(step_rows) + " and " + std::to_string(row_steps));

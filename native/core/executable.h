@@ -80,9 +80,9 @@ struct LibraryStep {
   double cost_ns = 0;  // of the whole routine, on one thread
 };
 
-// For blocks of rows, in parallel: the routine on these rows, then the part of the kernel's grid that works on
-// them, while they are in cache.  A grid step works on `step_rows` rows, or a row takes `row_steps` grid steps
-// (the other number is 1).
+// For blocks of rows, in parallel: the routine on these rows, then the part of the kernel's grid that works
+// on them, while they are in cache.  A grid step works on `step_rows` rows, or a row takes `row_steps` grid
+// steps (the other number is 1).
 struct TiledStep {
   int64_t rows;
   int64_t step_rows, row_steps;
@@ -261,7 +261,8 @@ class ExecutableBuilder {
   void launch(LaunchStep step);
   void library(std::string_view name, std::vector<Slot> slots, std::vector<int64_t> params, double cost_ns);
   void tiled(int64_t rows, int64_t step_rows, int64_t row_steps, std::string_view library_name,
-             std::vector<Slot> library_slots, std::vector<int64_t> library_params, double library_cost_ns, LaunchStep launch);
+             std::vector<Slot> library_slots, std::vector<int64_t> library_params, double library_cost_ns,
+             LaunchStep launch);
   int callback(HostCallback callback);
   void host(int callback, std::vector<Slot> slots);
   void swap(Slot a, Slot b);

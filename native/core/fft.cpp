@@ -1,4 +1,5 @@
-// Transforms of arrays: along the last axis (fft_rows.h), then along the others, each a stage of all its transforms.
+// Transforms of arrays: along the last axis (fft_rows.h), then along the others, each a stage of all its
+// transforms.
 //
 // A group works on as many transforms as a vector has lanes.  Those are rows (the last axis), neighbouring columns
 // (other axes), or parts of one long transform (fft_alone.h).

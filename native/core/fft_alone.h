@@ -1,8 +1,9 @@
 // One transform at a time, where there are too few for the lanes of vectors, or of a length that has no plan.
 //
-// Parts of one long transform fill the lanes: n = rows * columns numbers are a grid, its columns are transformed,
-// multiplied with roots of unity, and then its rows, whose results lie one grid row apart (D. H. Bailey, "FFTs in
-// external or hierarchical memory", 1990).  Each part stays in cache.  Other lengths go through a convolution.
+// Parts of one long transform fill the lanes: n = rows * columns numbers are a grid, its columns are
+// transformed, multiplied with roots of unity, and then its rows, whose results lie one grid row apart
+// (D. H. Bailey, "FFTs in external or hierarchical memory", 1990).  Each part stays in cache.  Other lengths
+// go through a convolution.
 #pragma once
 #include <bit>
 #include <limits>
@@ -62,7 +63,8 @@ class GridTransform {
   void operator()(const T* from, T* to, const Stage<T>& stage, const Context& context) const {
     const int64_t rows = grid_.rows, columns = grid_.columns;
     const int64_t column_blocks = (columns + lanes_ - 1) / lanes_, row_blocks = (rows + lanes_ - 1) / lanes_;
-    // a row of the grid between the two steps; more than it, so that rows do not fall into the same cache lines
+    // a row of the grid between the two steps; more than it, so that rows do not fall into the same cache
+    // lines
     const int64_t pitch = 2 * column_blocks * lanes_ + 2 * lanes_;
     const Ref<Block> block = Pool::allocate(static_cast<size_t>(rows * pitch) * sizeof(T));
     T* const between = static_cast<T*>(block->data());
@@ -102,7 +104,8 @@ class GridTransform {
 
 // out[k] = x[k] y[k]; numbers of x `x_step` apart, those of out `out_step`.
 template <class T>
-void multiply(const T* x, int64_t x_step, int x_swap, const T* y, T* out, int64_t out_step, int out_swap, int64_t n) {
+void multiply(const T* x, int64_t x_step, int x_swap, const T* y, T* out, int64_t out_step, int out_swap,
+              int64_t n) {
   for (int64_t k = 0; k < n; ++k) {
     const T re = x[k * x_step + x_swap], im = x[k * x_step + 1 - x_swap], c = y[2 * k], s = y[2 * k + 1];
     out[k * out_step + out_swap] = re * c - im * s;

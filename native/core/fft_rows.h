@@ -1,7 +1,7 @@
 // Transforms along the last axis: complex rows, real rows to spectra, and half spectra back.
 //
-// Real rows of even length are transformed as complex ones of half the length, each by itself: a NaN, or large numbers,
-// in one row do not reach another.
+// Real rows of even length are transformed as complex ones of half the length, each by itself: a NaN, or
+// large numbers, in one row do not reach another.
 #pragma once
 #include "fft_alone.h"
 
@@ -52,8 +52,8 @@ void complex_rows(const Rows<T>& r, const Stage<T>& stage, const Context& contex
   });
 }
 
-// The numbers k and h - k of a half spectrum from those of the complex transform of length h (fft_kernels.h has the
-// same for lanes), for k in [begin, end), end at most h / 2 + 1 and begin at least 1.
+// The numbers k and h - k of a half spectrum from those of the complex transform of length h (fft_kernels.h
+// has the same for lanes), for k in [begin, end), end at most h / 2 + 1 and begin at least 1.
 template <class T>
 void split_range(const T* z, T* out, int64_t h, const T* roots, T sign, int64_t begin, int64_t end) {
   for (int64_t k = begin; k < end; ++k) {

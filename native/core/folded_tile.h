@@ -63,7 +63,9 @@ struct Folded<float, 2> {
 template <>
 struct Folded<float, 4> {
   static constexpr uint32_t kFirsts = 0x1111;
-  JATO_AVX512_INLINE static __m512 spread(const float* a) { return _mm512_maskz_broadcast_f32x4(0xffff, _mm_loadu_ps(a)); }
+  JATO_AVX512_INLINE static __m512 spread(const float* a) {
+    return _mm512_maskz_broadcast_f32x4(0xffff, _mm_loadu_ps(a));
+  }
   JATO_AVX512_INLINE static __m512 total(__m512 v) {
     v = _mm512_add_ps(v, _mm512_maskz_permute_ps(0xffff, v, 0xb1));
     return _mm512_maskz_compress_ps(kFirsts, _mm512_add_ps(v, _mm512_maskz_permute_ps(0xffff, v, 0x4e)));

@@ -335,7 +335,7 @@ int64_t block_edge(const Product<T>& p) {
 
 // C by blocks of rows, all threads sharing the packed B; done(begin, end) after each block.  Blocks begin
 // at multiples of `unit` and have at most about `wanted` rows, their number a multiple of that of threads.
-// False, and nothing done, when there are too few rows for the threads.
+// False, and nothing done, when there are too few rows for the threads or there is no memory for B.
 template <class T, class Done>
 bool multiply_in_row_blocks(const Product<T>& p, int64_t unit, int64_t wanted, const volatile int32_t* cancel,
                             Done&& done) {
@@ -346,14 +346,20 @@ bool multiply_in_row_blocks(const Product<T>& p, int64_t unit, int64_t wanted, c
     const auto block = block_product(p);
     if (p.m < kBlockEdge * threads || !block || !SharedProduct<T>::suits(*block)) return false;
     const int64_t units = ceil_divide(p.m, unit);
+    if (units < threads) return false;
     int64_t blocks = ceil_divide(units, std::max<int64_t>(wanted / unit, 1));
     if (blocks > 1) blocks = round_up(blocks, threads);
     const int64_t rows = ceil_divide(units, blocks) * unit;
-    SharedProduct<T> shared(*block);
+    std::optional<SharedProduct<T>> shared;
+    try {
+      shared.emplace(*block);
+    } catch (const OutOfMemory&) {  // the other ways need no block for all of B
+      return false;
+    }
     parallel_for(ceil_divide(p.m, rows), 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end && !is_raised(cancel); ++i) {
         const int64_t first = i * rows, last = std::min(first + rows, p.m);
-        shared.multiply_rows(first, last - first);
+        shared->multiply_rows(first, last - first);
         done(first, last);
       }
     });

@@ -256,7 +256,9 @@ void pack_panel(const T* b, int64_t b_row, int64_t b_column, int64_t k, int64_t 
                 T* panel) {
   if (b_column == 1 && columns == kTileColumns<T> && width == kTileColumns<T>) {
     // a number of elements that the compiler knows: no call for each row
-    for (int64_t l = 0; l < k; ++l, b += b_row, panel += kTileColumns<T>) std::copy_n(b, kTileColumns<T>, panel);
+    for (int64_t l = 0; l < k; ++l, b += b_row, panel += kTileColumns<T>) {
+      std::copy_n(b, kTileColumns<T>, panel);
+    }
     return;
   }
   if (b_column == 1) {

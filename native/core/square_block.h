@@ -1,5 +1,5 @@
-// Square blocks of elements transposed in registers, n log n shuffles for n vectors; for tile_copy.cpp and the
-// packing of matrices.
+// Square blocks of elements transposed in registers, n log n shuffles for n vectors; for tile_copy.cpp and
+// the packing of matrices.
 #pragma once
 #include "simd.h"
 
@@ -29,7 +29,8 @@ struct Block4x16 {
       t[q + 2] = pairs_low(high0, high1), t[q + 3] = pairs_high(high0, high1);
     }
     for (int k = 0; k < 4; ++k) {  // parts among the vectors k, k + 4, k + 8, k + 12
-      const V even0 = _mm512_shuffle_f32x4(t[k], t[k + 4], 0x88), odd0 = _mm512_shuffle_f32x4(t[k], t[k + 4], 0xdd);
+      const V even0 = _mm512_shuffle_f32x4(t[k], t[k + 4], 0x88);
+      const V odd0 = _mm512_shuffle_f32x4(t[k], t[k + 4], 0xdd);
       const V even1 = _mm512_shuffle_f32x4(t[k + 8], t[k + 12], 0x88);
       const V odd1 = _mm512_shuffle_f32x4(t[k + 8], t[k + 12], 0xdd);
       v[k] = _mm512_shuffle_f32x4(even0, even1, 0x88), v[k + 8] = _mm512_shuffle_f32x4(even0, even1, 0xdd);
@@ -100,7 +101,8 @@ struct Block8x8 {
       t[q + 1] = _mm512_unpackhi_pd(v[q], v[q + 1]);
     }
     for (int k = 0; k < 2; ++k) {
-      const V even0 = _mm512_shuffle_f64x2(t[k], t[k + 2], 0x88), odd0 = _mm512_shuffle_f64x2(t[k], t[k + 2], 0xdd);
+      const V even0 = _mm512_shuffle_f64x2(t[k], t[k + 2], 0x88);
+      const V odd0 = _mm512_shuffle_f64x2(t[k], t[k + 2], 0xdd);
       const V even1 = _mm512_shuffle_f64x2(t[k + 4], t[k + 6], 0x88);
       const V odd1 = _mm512_shuffle_f64x2(t[k + 4], t[k + 6], 0xdd);
       v[k] = _mm512_shuffle_f64x2(even0, even1, 0x88), v[k + 4] = _mm512_shuffle_f64x2(even0, even1, 0xdd);

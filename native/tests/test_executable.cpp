@@ -567,7 +567,8 @@ void test_executable(Runner& runner) {
     CHECK_THROWS(Error, builder.launch(launch_of(affine_kernel, {x, y}, {}, -1)));
     CHECK_THROWS(Error, builder.library("nothing", {}, {}, 0));
     CHECK_THROWS(Error, builder.library("copy", {x}, {4}, 0));
-    CHECK_THROWS(Error, builder.tiled(1, 1, 1, "copy", {x, y}, {4}, 0, launch_of(affine_kernel, {x, y}, {}, 1)));
+    const auto one = launch_of(affine_kernel, {x, y}, {}, 1);
+    CHECK_THROWS(Error, builder.tiled(1, 1, 1, "copy", {x, y}, {4}, 0, one));
     CHECK_THROWS(Error, builder.host(0, {}));
     CHECK_THROWS(Error, builder.swap(x, y));
     CHECK_THROWS(Error, builder.swap(y, view));

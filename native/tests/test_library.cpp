@@ -206,12 +206,18 @@ void check_split_forms() {
     }
   }
   // blocks of rows, their number and their edges
-  for (const Shape& shape : {Shape{256, 40, 30}, Shape{257, 33, 40}, Shape{520, 24, 513}, Shape{260, 70, 1030}}) {
+  for (const Shape& shape :
+       {Shape{256, 40, 30}, Shape{257, 33, 40}, Shape{520, 24, 513}, Shape{260, 70, 1030}}) {
     for (int64_t form_b = 0; form_b < 2; ++form_b) {
       check_gemm_case<T>(shape, 0, form_b, 1, 1, 0, 1, true);
       check_gemm_case<T>(shape, 1, form_b, 1, 1, 1, 0, true);
       check_gemm_case<T>(shape, 0, form_b, 1, 1, 1, 0, false);
     }
+  }
+  // more columns than are packed at a time, the rest of them in two strips
+  for (const int64_t n : {4096 + 4081, 4096 + 4088, 4096 + 4090}) {
+    check_gemm_case<T>({30, n, 40}, 0, 0, 1, 1, 0, 0, false);
+    check_gemm_case<T>({30, n, 40}, 0, 1, 1, 1, 0, 0, false);
   }
   // all numbers of columns around whole and half vectors, and depths that do not fill a folded one
   for (int64_t n = 2; n < 70; ++n) {

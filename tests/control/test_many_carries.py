@@ -160,10 +160,14 @@ def sums(a, b, c):
     return x, y
 
 
+def added(graph):
+    return {node.outputs[0] for node in graph.nodes if node.primitive is ADD}
+
+
 def test_terms_of_sums_come_in_the_order_of_their_structure():
     graph = jato.make_jaxpr(sums)(*[jnp.float32(0)] * 3)
     graph = getattr(graph, "graph", graph)
-    ordered = with_sums_in_order(graph, graph.inputs)
+    ordered = with_sums_in_order(graph, added(graph))
     assert len(ordered.nodes) == len(graph.nodes)
     producer = {v: n for n in ordered.nodes for v in n.outputs}
 
@@ -189,6 +193,31 @@ def test_a_sum_that_is_used_twice_stays():
 
     graph = jato.make_jaxpr(f)(*[jnp.float32(0)] * 3)
     graph = getattr(graph, "graph", graph)
-    ordered = with_sums_in_order(graph, graph.inputs)
+    ordered = with_sums_in_order(graph, added(graph))
     found = evaluate(ordered, np.float32(1), np.float32(2), np.float32(4))
     assert [float(x) for x in found] == [7.0, 6.0]
+
+
+def test_sums_of_a_rule_of_the_users_keep_their_order():
+    @jato.custom_vjp
+    def same(x):
+        return x
+
+    def backward(_, ct):
+        large = ct * np.float32(1e8)
+        return ((large - ct * np.float32(0.5e8)) + (-large * np.float32(0.5)) + ct,)
+
+    def cancelling(_, ct):
+        large = ct * np.float32(1e8)
+        return ((large + (-large)) + ct,)
+
+    def loss(c):
+        last, _ = lax.scan(lambda c, _: (tuple(map(same, c)), None), c, None, length=1)
+        return sum(last)
+
+    start = tuple(jnp.float32(i) for i in range(20))
+    for rule in (backward, cancelling):
+        same.defvjp(lambda x: (x, None), rule)
+        one = jato.grad(same)(jnp.float32(1))
+        found = jato.jit(jato.grad(loss))(start)
+        assert [float(x) for x in found] == [float(one)] * 20 == [1.0] * 20

@@ -44,6 +44,19 @@ def test_jitted_function():
     np.testing.assert_array_equal(grown(jnp.ones(100)), np.full((100, 100), 2))
 
 
+def test_a_product_needs_no_block_for_all_of_its_operand():
+    x, y = jnp.ones((512, 2000)), jnp.ones((2000, 4096))  # packed as a whole y is 31 MiB
+    product = jato.jit(jnp.matmul)
+    jato.block_until_ready((x, y))
+    _native.pool_trim()
+    _native.set_memory_limit(_native.pool_stats()["in_use"] + 16 * MIB)
+    try:
+        found = np.asarray(product(x, y))
+    finally:
+        _native.set_memory_limit(0)
+    assert found.min() == found.max() == 2000
+
+
 @pytest.mark.usefixtures("limit")
 def test_surfaces_at_each_use_and_at_block_until_ready():
     x = jnp.ones(8192)

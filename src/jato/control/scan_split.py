@@ -110,7 +110,8 @@ def packed_residuals(
     for k, var in enumerate(residuals):
         if var.aval.shape == () and not var.aval.weak_type:
             by_type.setdefault(var.aval.dtype_code, []).append(k)
-    packs = [_by_kind(known, ks, len(residuals)) for ks in by_type.values() if len(ks) >= MANY_SCALARS]
+    many = [ks for ks in by_type.values() if len(ks) >= MANY_SCALARS]
+    packs = [_by_kind(known, ks, len(residuals)) for ks in many]
     if not packs or graph_axis_names(known) or graph_axis_names(unknown):
         return known, unknown, len(residuals)
     alone = [k for k in range(len(residuals)) if not any(k in ks for ks in packs)]

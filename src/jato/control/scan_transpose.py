@@ -6,7 +6,7 @@ Start reading at `transposed_body`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from jato.base.caches import weakly_cached
@@ -14,7 +14,7 @@ from jato.control.cond import union
 from jato.control.structure import MANY_SCALARS, heights, kinds
 from jato.core.graph import Atom, Graph, Node, Var, constants_to_inputs
 from jato.core.primitive import UndefinedPrimal
-from jato.core.staging import trace_to_graph
+from jato.core.staging import GraphTracer, trace_to_graph
 from jato.core.types import Zero, tangent_type
 from jato.ops.arithmetic import ADD, add
 from jato.ops.shapes import instantiate
@@ -43,7 +43,8 @@ def linear_carry(
 
 class TransposedBody(NamedTuple):
     """consts, values of nonlinear consts; cotangents of linear consts so far and of the carry;
-    cotangents of ys that are not zero, nonlinear xs -> cotangents of consts, carry; of linear xs."""
+    cotangents of ys that are not zero, nonlinear xs -> cotangents of consts, carry; of linear
+    xs."""
 
     graph: Graph
     consts: tuple[Any, ...]
@@ -68,6 +69,7 @@ def transposed_body(
     out_avals = graph.out_avals
     y_avals = [tangent_type(a) for a, g in zip(out_avals[carry_count:], y_given, strict=True) if g]
     x_avals = [a for a, is_linear in zip(avals[stop:], x_linear, strict=True) if not is_linear]
+    added: list[Any] = []
 
     def backwards(*args: Any) -> list[Any]:
         given = iter(args)
@@ -86,12 +88,13 @@ def transposed_body(
             next(y_values) if g else zero_of(a)
             for a, g in zip(out_avals[carry_count:], y_given, strict=True)
         ]
-        found = backward_pass(graph, operands, carry_cts + y_cts)
+        found = backward_pass(graph, operands, carry_cts + y_cts, added)
         const_cts = [ct for ct, is_linear in zip(found, const_linear, strict=False) if is_linear]
         totals = [
             total if type(ct) is Zero else add(total, ct)
             for total, ct in zip(sums, const_cts, strict=True)
         ]
+        added.extend(total for total, old in zip(totals, sums, strict=True) if total is not old)
         carried = [instantiate(ct) for ct in found[const_count:stop]]
         x_cts = [
             instantiate(ct)
@@ -108,26 +111,23 @@ def transposed_body(
     )
     closed, consts = constants_to_inputs(traced)
     if carry_count >= MANY_SCALARS:
-        first = len(consts) + len(value_avals)
-        stop = first + len(sum_avals) + len(carry_avals) + len(y_avals)
-        closed = with_sums_in_order(closed, closed.inputs[first:stop])
+        made = {total.variable for total in added if isinstance(total, GraphTracer)}
+        closed = with_sums_in_order(closed, made)
     return TransposedBody(closed, tuple(consts))
 
 
-def with_sums_in_order(graph: Graph, cotangents: Sequence[Var]) -> Graph:
-    """The graph with the terms of each sum of cotangents in the order of their structure.
+def with_sums_in_order(graph: Graph, sums: Collection[Var]) -> Graph:
+    """The graph with the terms of these sums of cotangents in the order of their structure.
 
         (a + f(b)) + g(b)  and  (g(c) + a) + f(c)   ->   (a + f) + g  in both
 
     What is added to a cotangent comes in the order of the operations that used the value, another
     one for each carry; then few of the sums are alike, and loops compute what is alike together.
-    What takes longest to compute comes last.  Only sums of scalars change."""
-    linear = set(cotangents)
+    What takes longest to compute comes last.  Only sums of scalars change, and none that a rule of
+    the user's makes (custom_vjp): (1e8 ct - 1e8 ct) + ct is not 0."""
     uses: Counter[Atom] = Counter(a for a in graph.outputs if type(a) is Var)
     for node in graph.nodes:
         uses.update(a for a in node.inputs if type(a) is Var)
-        if any(a in linear for a in node.inputs):
-            linear.update(node.outputs)
     kind, height = kinds(graph, literals=False), heights(graph)
     terms: dict[Atom, list[Atom]] = {}  # of the sums that are terms of another sum
     nodes: list[Node] = []
@@ -136,7 +136,7 @@ def with_sums_in_order(graph: Graph, cotangents: Sequence[Var]) -> Graph:
         for node in graph.nodes
         if node.primitive is ADD
         and node.outputs[0].aval.shape == ()
-        and all(a in linear for a in node.inputs)
+        and node.outputs[0] in sums
     }
     inner = {
         a

@@ -2,10 +2,11 @@
 
     x / c   ->   q = x * (1/c);  q + (x - q * c) * (1/c)      the middle part in one rounding (fma)
 
-A division of sixteen floats takes ten cycles, the three others together two.  One step of correction
-gives the correctly rounded quotient for nearly every divisor (Markstein, "Computation of elementary
-functions on the IBM RISC System/6000 processor", IBM J. Res. Dev. 34, 1990); here all 256 dividends
-are tried, and where one would differ in a bit the division stays.  Start at `divide_byte`.
+A division of sixteen floats takes ten cycles, the three others together two.  One step of
+correction gives the correctly rounded quotient for nearly every divisor (Markstein, "Computation
+of elementary functions on the IBM RISC System/6000 processor", IBM J. Res. Dev. 34, 1990); here
+all 256 dividends are tried, and where one would differ in a bit the division stays.  Start at
+`divide_byte`.
 """
 
 from __future__ import annotations

@@ -34,12 +34,18 @@ def add_cotangents(left: Any, right: Any) -> Any:
     return add(left, right)
 
 
-def backward_pass(graph: Graph, operands: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+def backward_pass(
+    graph: Graph,
+    operands: Sequence[Any],
+    cotangents: Sequence[Any],
+    sums: list[Any] | None = None,
+) -> list[Any]:
     """Cotangents of the graph's inputs.
 
     `operands[i]` is UndefinedPrimal for an input the graph is linear in, else its value;
     `cotangents` belong to the outputs and may be Zero.  Gives an array or Zero for linear
-    inputs, None for the others.
+    inputs, None for the others.  `sums` receives the sums of cotangents that are made here: their
+    order is ours, that of sums within a rule is the rule's.
     """
     values: dict[Var, Any] = dict(zip(graph.constvars, graph.consts, strict=True))
     linear: set[Var] = set()
@@ -73,6 +79,8 @@ def backward_pass(graph: Graph, operands: Sequence[Any], cotangents: Sequence[An
         if type(atom) is Var and cotangent is not None and type(cotangent) is not Zero:
             known = found.get(atom)
             found[atom] = cotangent if known is None else add(known, cotangent)
+            if sums is not None and found[atom] is not known and found[atom] is not cotangent:
+                sums.append(found[atom])
 
     for atom, cotangent in zip(graph.outputs, cotangents, strict=True):
         if atom in linear:

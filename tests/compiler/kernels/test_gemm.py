@@ -111,6 +111,15 @@ def test_a_row_times_a_matrix_sums_in_several_parts(k, n):
     _close(jato.jit(jnp.matmul)(x, y), x.astype(np.float64) @ y)
 
 
+@pytest.mark.parametrize(("dtype", "rest"), [("float32", 4084), ("float64", 4090)])
+def test_more_columns_than_are_packed_at_a_time(dtype, rest):
+    """4096 of them are; the rest here is whole strips, one of one vector and a folded one."""
+    with jato.enable_x64(), jato.set_num_threads(1):
+        for m in (13, 60):
+            x, y = _array(m, 64).astype(dtype), _array(64, 4096 + rest).astype(dtype)
+            _close(jato.jit(jnp.matmul)(x, y), x.astype(np.float64) @ y)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 7, 8, 9, 15, 17, 19, 20, 24, 25, 33, 36, 40, 41])
 def test_a_few_columns_at_any_depth(n, dtype):

@@ -42,9 +42,9 @@ TRANSPOSED = 1 << 14
 # Places at which an operation that only moves elements, or a cheap one, is done for one element.
 MOST_WAYS = 64
 CHEAP_WAYS = 4
-# Under more paddings and concatenations, one within the other, nothing is computed: each element pays for
-# the guards of all levels (an associative scan of 2^18 elements, whose 18 levels interleave what they
-# combine: 215 ms, 0.2 in steps).
+# Paddings and concatenations, one within the other, of one kernel, an interleaving counted twice and
+# what is computed under them once: each element pays for the guards of all levels (an associative
+# scan of 2^18 elements, whose 18 levels interleave what they combine: 215 ms, 0.2 in steps).
 MOST_GUARDS = 3
 SHORT_RUN = 16  # elements in a row from one operand of a concatenation, less than a vector
 
@@ -239,9 +239,7 @@ class Partition:
 
     def guards(self, group: Group, node: Node) -> int:
         users = [u for u in self.users.get(node.outputs[0], []) if u in group.guards]
-        return max(
-            (group.guards[u] + guards_of(u) for u in users), default=0
-        )
+        return max((group.guards[u] + guards_of(u) for u in users), default=0)
 
     def leave(self, group: Group, node: Node) -> None:
         group.nodes.remove(node)

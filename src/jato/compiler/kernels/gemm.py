@@ -4,8 +4,8 @@ Takes   a Gemm in the form that graph/products.py makes.
 Gives   one library step; the runtime splits it over threads and multiplies with its own kernel
         (AVX-512, real numbers) or with BLAS.
 
-`fuse_epilogues` turns a product and the kernel right after it, if that walks the rows of the result,
-into one tiled step: the kernel works on each block of rows while it is in cache.
+`fuse_epilogues` turns a product and the kernel right after it, if that walks the rows of the
+result, into one tiled step: the kernel works on each block of rows while it is in cache.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def fuse_epilogues(context: PlanContext) -> None:
 
 
 def _walks_rows(nest: LoopNest, product: Library) -> bool:
-    """Does the kernel's grid walk the product row by row, and is it worth working on blocks of rows?"""
+    """Does the kernel's grid walk the product row by row, and are blocks of rows worth while?"""
     result = product.writes[0]
     step_rows, _ = nest.row_inputs.get(result, (product.rows, 1))
     return (

@@ -5,8 +5,8 @@ is several times quicker than building it through an API, and because vector cod
 from the start needs no optimisation passes (measured on an exp kernel: 2.2 ms all in, against 15
 with a middle end).
 
-Start reading at `emit_kernel`; values.py, memory.py, loops.py, reductions.py and packed_loops.py hold
-the rest.
+Start reading at `emit_kernel`; values.py, memory.py, loops.py, reductions.py and packed_loops.py
+hold the rest.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from typing import Any
 from jato.loopir.grammar import Buffer, Expr, Loop, Store
 from jato.loopir.scalar_ops import SCALAR_OPS
 
-# Fewer expressions of a kind start no pack.
+# Fewer expressions of a kind start no pack, unless packs that use them have lanes for them.
 FEWEST_LANES = 4
 # Scalars in registers at a time; each carry beyond is stored and loaded in each step.
 REGISTERS = 24
@@ -176,7 +176,7 @@ class Grouping:
         return e.op, e.dtype, e.attr, e.args[-1].dtype, self.height[e]
 
     def _place_roots(self) -> None:
-        """Next carries and stored values that nothing else needs, by kind; odd kinds with others."""
+        """Next carries, and stored values that nothing else needs, by kind; odd ones with others."""
         nexts = list(dict.fromkeys(e for e in self.body.loop.nexts if e in self.packable))
         stored = list(dict.fromkeys(s.value for s in self.body.stores))
         stored = [
@@ -264,13 +264,17 @@ class Grouping:
                 self._open(wanted)
         for wanted in few:
             rest = [(slot, e) for slot, e in wanted if not self._fill(slot, e, first)]
-            rest = [(slot, e) for slot, e in rest if any(u in self.slot for u, _ in self.users.get(e, ()))]
+            rest = [
+                (slot, e)
+                for slot, e in rest
+                if any(user in self.slot for user, _ in self.users.get(e, ()))
+            ]
             if rest and any(a in self.packable or a.op == "var" for a in rest[0][1].args):
                 self._open(rest)
 
     def _scattered(self, chosen: dict[Any, list[tuple[Slot, Expr]]]) -> list[Any]:
-        """Wishes that would make many vectors of few lanes: their members are better close together,
-        in the order of the carries that they read."""
+        """Wishes that would make many vectors of few lanes: their members are better close
+        together, in the order of the carries that they read."""
         used: Counter[Any] = Counter()
         kinds: dict[Any, Counter[int]] = {}
         for key, wanted in chosen.items():
@@ -336,5 +340,3 @@ def _below(roots: Sequence[Expr]) -> set[Expr]:
             seen.add(e)
             stack += e.args
     return seen
-
-

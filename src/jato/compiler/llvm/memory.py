@@ -29,7 +29,8 @@ from jato.loopir.grammar import ITEMSIZE, Buffer, Expr, Prefetch, Store
 # 512 to 4096 bytes on a machine with 100 ns of memory latency: flat around 1024, for reads and writes.
 LINE = 64
 PREFETCH_DISTANCE = 1024
-# Vectors from which the lanes of one are sorted; a gather takes about as long as this many loads.
+# Vectors from which the lanes of one are sorted, at the most; a gather takes about as long as this
+# many loads.
 MOST_SORTED = 4
 # Accesses of one buffer in one loop body that prefetch.
 MOST_PREFETCHES = 4
@@ -131,8 +132,8 @@ class MemoryEmitter(ValueEmitter):
                 for k, p in enumerate(places)
             ]
             lanes_text = ", ".join(f"i32 {i}" for i in order)
-            pair = f"{kind} {result}, {kind} {vector}" if result else f"{kind} {vector}, {kind} poison"
-            result = code.ins(f"shufflevector {pair}, <{lanes} x i32> <{lanes_text}>")
+            pair = f"{result}, {kind} {vector}" if result else f"{vector}, {kind} poison"
+            result = code.ins(f"shufflevector {kind} {pair}, <{lanes} x i32> <{lanes_text}>")
             before += 1
         return result
 

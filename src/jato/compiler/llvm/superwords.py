@@ -69,8 +69,12 @@ class Pack:
 
 @dataclass(eq=False)
 class Packing:
-    """See the module's docstring.  places: the pack and lane of an expression; carries: packs of
-    carries, with the expressions that they become; stores: runs of stores of consecutive elements."""
+    """See the module's docstring.
+
+    places   the pack and lane of an expression
+    carries  packs of carries, with the expressions that they become
+    stores   runs of stores of consecutive elements
+    """
 
     lanes: int
     places: dict[Expr, tuple[Pack, int]] = field(default_factory=dict)
@@ -146,7 +150,9 @@ def _pack_rows(body: Body, packing: Packing) -> None:
     """Loads of elements that follow each other."""
     rows: dict[tuple[Buffer, Expr | None], dict[int, Expr]] = {}
     for e in body.order:
-        if e.op == "load" and len(e.args) == 1 and body.variant[e] and e.dtype not in ("f16", "bf16"):
+        if e.dtype in ("f16", "bf16"):
+            continue
+        if e.op == "load" and len(e.args) == 1 and body.variant[e]:
             buffer, base, offset = row_of(e)
             rows.setdefault((buffer, base), {})[offset] = e
     for row in rows.values():
@@ -169,7 +175,7 @@ def _consecutive(items: list[tuple[int, Any]]) -> list[list[Any]]:
 
 
 def _pack_carries(loop: Loop, packing: Packing, groups: list[dict[Slot, Expr]]) -> None:
-    """A carry has the lane of the value that it becomes; others are packed by where that is from."""
+    """A carry has the lane of the value that it becomes; others are packed by that one's opcode."""
     carry_of: dict[Expr, Expr] = {}
     loose: dict[Any, list[tuple[Expr, Expr]]] = {}
     known = {e for group in groups for e in group.values()}

@@ -15,7 +15,14 @@ from jato.compiler.fusion import cost
 from jato.compiler.loops.borders import MOST_COST, MOST_CUTS, cut_points
 from jato.compiler.loops.group import GroupSchedule
 from jato.compiler.loops.lower import Index, Lowering
-from jato.compiler.loops.nest import LoopNest, chunk_bounds, divides, long_loops, whole_vectors, with_ones
+from jato.compiler.loops.nest import (
+    LoopNest,
+    chunk_bounds,
+    divides,
+    long_loops,
+    whole_vectors,
+    with_ones,
+)
 from jato.compiler.loops.prefetch import loads_below, prefetch_elements, prefetch_rows
 from jato.compiler.loops.tile import TILE_HEIGHT, TILE_WIDTH, TileLowering
 from jato.compiler.loops.walk import lane_values, loads, mentions, statements, variables_below
@@ -30,15 +37,15 @@ SHORT_AXIS = 16
 CHUNK = 1 << 14
 # Work for an element of short rows that are computed one by one.
 MOST_COPIED = 4.0
-# In periods (see `periods`): the work for their vectors, whose code is written out; the vectors that
-# one is sorted from, at the most; and lanes that make it worth while.
+# In periods (see `periods`): the work for their vectors, whose code is written out; the vectors
+# that those of one period are sorted from, at the most; and lanes that make it worth while.
 MOST_PERIOD_WORK = 48.0
 MOST_SORTED = 6
+LEAST_LANES = 8
 # Where there are few outer rows, they are cut into pieces of so many periods, or short rows.
 FEW_ROWS = 64
 PERIODS = 64
 ROWS = 1024
-LEAST_LANES = 8
 # Vectors of a row of joined axes.
 JOINED_VECTORS = 2
 # Loops of fewer vectors are not worth cutting at the borders of their guards.
@@ -67,7 +74,8 @@ class ElementwiseSchedule(GroupSchedule):
     def joined_rows(self) -> LoopNest | None:
         """Short rows that can be walked as one with axes before theirs; None if there are none.
 
-        A crop, or a flip, of the rows of an image of three channels runs along `width * 3` elements."""
+        A crop, or a flip, of the rows of an image of three channels runs along `width * 3`
+        elements."""
         dims = [n for n in self.group.space if n != 1]
         if len(dims) < 2 or dims[-1] >= SHORT_AXIS or self.is_pointwise():
             return None
@@ -142,7 +150,9 @@ class ElementwiseSchedule(GroupSchedule):
     def in_periods(self) -> LoopNest | None:
         """Short rows by whole vectors, if that needs neither a division nor a gather in each."""
         dims = [n for n in self.group.space if n != 1]
-        if len(dims) < 2 or dims[-1] >= SHORT_AXIS or self.is_pointwise() or self.width < LEAST_LANES:
+        if len(dims) < 2 or dims[-1] >= SHORT_AXIS or self.is_pointwise():
+            return None
+        if self.width < LEAST_LANES:
             return None
         vectors = dims[-1] // gcd(dims[-1], self.width)
         work = vectors * (1.0 + self.group.cost)
@@ -210,8 +220,8 @@ class ElementwiseSchedule(GroupSchedule):
         after:  for each 16 rows of 3: for v in 0, 1, 2: out[48 p + 16 v ...] = x[...] * scale_v
                                        with scale_v[j] = scale[(16 v + j) % 3], loaded once
 
-        The rows are those of the last `count` axes before the short one; the last period begins early,
-        where they end."""
+        The rows are those of the last `count` axes before the short one; the last period begins
+        early, where they end."""
         lowering = Lowering(b, self.nodes)
         outer, inner, length = dims[: -1 - count], dims[-1 - count : -1], dims[-1]
         rows, height = prod(inner), vectors * self.width // length

@@ -8,9 +8,10 @@ Runs    last of the loop passes.  The text of the result is the kernel's identit
     For i in [0, 4096): y[i * 512 + 3] = ...   ->   For i in [0, p0): y[i * p1 + p2] = ...
     sum / 500.0, sum * 2**-9                   ->   sum / convert(p3)   with 500, 512 in `counts`
 
-Constants that choose instructions stay: 0 and 1 and -1 anywhere, and 2 as a factor (complex
-numbers lie two by two).  Each place gets a parameter of its own, even where values coincide: a
-square image and an oblong one must not differ.
+Constants that choose instructions stay: 0 and 1 and -1 anywhere, 2 as a factor (complex numbers
+lie two by two), and those of a pattern over the lanes of one vector, i / 3 * 3 (`is_pattern`).
+Each place gets a parameter of its own, even where values coincide: a square image and an oblong
+one must not differ.
 
 `counts` are lengths of axes and the numbers of elements that the program's reductions reduce: a
 mean divides by one, a variance or a linspace by one less.  (Division by a power of two was made a

@@ -193,7 +193,9 @@ class GroupSchedule:
         if not isinstance(root, For):
             return {}
         matrices = {
-            buffer: var for var, buffer in lowering.buffers.items() if var.aval.ndim == 2 and grid > 1
+            buffer: var
+            for var, buffer in lowering.buffers.items()
+            if var.aval.ndim == 2 and grid > 1
         }
         if not matrices:
             return {}
@@ -217,7 +219,9 @@ class GroupSchedule:
         rest = {m: c for m, c in form.terms.items() if m != (root.var,)}
         if stride == 1 and not rest and form.const == 0 and grid == rows * length:
             return 1, length
-        if root.lanes != 1 or stride <= 0 or stride % length or grid != ceil(rows * length / stride):
+        if root.lanes != 1 or stride <= 0 or stride % length:
+            return None
+        if grid != ceil(rows * length / stride):
             return None
         low, high = b.range_of_linear(Linear(rest, form.const))
         return (stride // length, 1) if low >= 0 and high < stride else None

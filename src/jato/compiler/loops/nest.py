@@ -115,8 +115,8 @@ def divides(kernel: Kernel, *of: Expr) -> bool:
 
 
 def long_loops(kernel: Kernel, length: int) -> list[Expr]:
-    """The variables of the vector loops, without those over a small part of `length`: the borders of a
-    loop cut where its guards change."""
+    """The variables of the vector loops, without those over a small part of `length`: the borders
+    of a loop cut where its guards change."""
     loops = [s for s in statements(kernel.body) if isinstance(s, For) and s.lanes > 1]
     extents = {s.var: extent_of(s.start, s.stop) for s in loops}
     return [v for v, n in extents.items() if n is None or n * LEAST_PART >= length]

@@ -356,5 +356,7 @@ class RowTileSchedule(GroupSchedule):
         with nested(b, extents, 1) as d, lowering.scope():
             self.store_wide(lowering, self.wide, index(d))
 
-    def row_inputs(self, lowering: Lowering, kernel: Kernel, grid: int) -> dict[Var, tuple[int, int]]:
+    def row_inputs(
+        self, lowering: Lowering, kernel: Kernel, grid: int
+    ) -> dict[Var, tuple[int, int]]:
         return {}  # what a step reads arrives through copies of tiles

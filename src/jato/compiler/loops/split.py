@@ -21,7 +21,6 @@ from jato.loopir.complex import Complex
 from jato.loopir.grammar import For
 from jato.ops.shapes import BroadcastInDim
 
-
 MOST_CHUNKS = 256
 EVEN_CHUNKS = 16
 
@@ -59,7 +58,8 @@ class SplitSchedule(GroupSchedule):
             extents = [prod(extents)]
         rows = prod(space[a] for a in kept)
         inner = prod(extents[1:]) * rows
-        chunk = self.chunk_length(extents[0], inner, prod(space[a] for a in axes[1:]) if merged else 1)
+        length = prod(space[a] for a in axes[1:]) if merged else 1
+        chunk = self.chunk_length(extents[0], inner, length)
         chunks = ceil(extents[0] / chunk)
         reductions = self.group.reductions()
 
@@ -100,8 +100,9 @@ class SplitSchedule(GroupSchedule):
         """How much of the first axis (`inner` elements for each step along it) one chunk gets.
 
         At most MOST_CHUNKS, of at least half of SPLIT_ELEMENTS; where there are several for each
-        thread, their number is a multiple of EVEN_CHUNKS, so that threads get equal shares, and they
-        end at the end of a row of the array, so that they can follow a matrix product by rows."""
+        thread, their number is about a multiple of EVEN_CHUNKS, so that threads get equal shares.
+        Chunks much longer than a `row` of the array end where one ends, so that they can follow a
+        matrix product by rows."""
         chunk = max(ceil(cost.SPLIT_ELEMENTS / 2 / inner), ceil(extent / MOST_CHUNKS))
         chunks = ceil(extent / chunk)
         if chunks > EVEN_CHUNKS // 2:
