@@ -325,11 +325,12 @@ PyObject* clear_jit_caches(PyObject*, PyObject*) {
     if (Py_REFCNT(function) > 0) functions.borrow(reinterpret_cast<PyObject*>(function));
   }
   for (size_t i = 0; i < functions.size(); ++i) as_jit(functions[i])->cache.clear();
+  forget_key_orders();
   Py_RETURN_NONE;
 }
 
 PyMethodDef functions_of_module[] = {
-    {"clear_jit_caches", clear_jit_caches, METH_NOARGS, "forgets all entries of all JitFunctions"},
+    {"clear_jit_caches", clear_jit_caches, METH_NOARGS, "forgets all entries of all JitFunctions, and orders of keys"},
     {nullptr, nullptr, 0, nullptr},
 };
 

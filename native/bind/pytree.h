@@ -73,6 +73,8 @@ struct DictItem {
 // Sorts by key; keys of mixed types by the name of their type first, and keys without an order stay
 // in the dict's order.
 int sort_dict_items(DictItem* items, size_t count);
+// Lets go of the strings whose order sort_dict_items remembers.
+void forget_key_orders();
 
 const Registration* find_registration(PyObject* type);
 

@@ -335,8 +335,16 @@ class KnownOrders {
     for (PyObject* key : fresh.keys) Py_DECREF(key);  // strings: no code of anybody runs
   }
 
+  void clear() {
+    for (Entry& entry : entries_) {
+      Entry old;
+      std::swap(entry, old);
+      for (PyObject* key : old.keys) Py_DECREF(key);
+    }
+  }
+
  private:
-  static constexpr size_t kEntries = 256, kMostKeys = 4096;
+  static constexpr size_t kEntries = 256, kMostKeys = 512;
   struct Entry {
     std::vector<PyObject*> keys;   // held, so that no other string gets their address
     std::vector<uint16_t> order;  // sorted[i] = items[order[i]]; empty: they came sorted
@@ -360,6 +368,8 @@ KnownOrders& known_orders() {
 }
 
 }  // namespace
+
+void forget_key_orders() { known_orders().clear(); }
 
 int sort_dict_items(DictItem* items, size_t count) {
   if (count < 2 || known_orders().apply(items, count)) return 0;

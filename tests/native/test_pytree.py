@@ -3,6 +3,7 @@
 import copy
 import gc
 import pickle
+import sys
 import weakref
 from collections import OrderedDict, defaultdict, namedtuple
 from typing import Any
@@ -240,3 +241,16 @@ def test_dicts_with_the_same_keys_come_again_and_again(names, random):
                 assert treedef.unflatten(leaves) == tree
             random.shuffle(keys)
         del keys, tree
+
+
+def test_clearing_caches_lets_go_of_keys():
+    names = ["".join(("layer", str(i), "_", str(j))) for i in range(30) for j in "wb"]
+    counts = [sys.getrefcount(name) for name in names]
+    tree = dict.fromkeys(reversed(names), 0)
+    for _ in range(3):
+        tree_flatten(tree)
+    del tree
+    assert [sys.getrefcount(name) for name in names] != counts  # remembered
+    _native.clear_jit_caches()
+    gc.collect()
+    assert sys.getrefcount(names[0]) <= counts[0] + 1  # a treedef may live on

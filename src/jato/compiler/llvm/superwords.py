@@ -138,7 +138,10 @@ def find_packing(loop: Loop, vector_bits: int) -> Packing | None:
         packing.add(Pack(part, "operation"))
     _pack_rows(body, packing)
     _pack_carries(loop, packing, grouping.carried)
-    packing.stores = _runs_of_stores(body.stores, packing)
+    stores = _runs_of_stores(body.stores, packing)
+    if stores is None:
+        return None
+    packing.stores = stores
     return packing if GAIN * packed_cost(loop, body, packing) < body.scalar_cost() else None
 
 
@@ -197,13 +200,16 @@ def _pack_carries(loop: Loop, packing: Packing, groups: list[dict[Slot, Expr]]) 
                 packing.carries.append((carried, [after for _, after in part]))
 
 
-def _runs_of_stores(stores: list[Store], packing: Packing) -> list[list[Store]]:
+def _runs_of_stores(stores: list[Store], packing: Packing) -> list[list[Store]] | None:
+    """Stores of elements that follow each other; None where two go to one place, whose order counts."""
     rows: dict[tuple[Buffer, Expr | None], dict[int, Store]] = {}
     runs: list[list[Store]] = []
     for s in stores:
         base, offset = place_of(s.index)
         row = rows.setdefault((s.buffer, base), {})
-        if offset in row or s.buffer.dtype in ("f16", "bf16"):
+        if offset in row:
+            return None
+        if s.buffer.dtype in ("f16", "bf16"):
             runs.append([s])
         else:
             row[offset] = s

@@ -114,9 +114,9 @@ class RowTileLowering(Lowering):
         if 0 <= step < self.shortest:
             return None
         rest = Linear(inside, form.const)
-        base = 0  # rows that come in the opposite order begin at the last one
-        if step < 0:
-            base = form.const - form.const % -step
+        base = 0
+        if step < 0:  # rows in the opposite order begin at the last one: the same for all its columns
+            base = form.const - form.const % var.aval.shape[-1]
             rest = Linear(inside, form.const - base)
         low, high = b.range_of_linear(rest)
         # all that a copy of the row up to there reads is in the array
