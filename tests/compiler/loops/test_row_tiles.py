@@ -230,6 +230,28 @@ def test_small_reductions_before_a_transposition():
         compare(jato.jit(lambda x: x.sum(0).T + 1)(x), x.sum(0).T + 1)
 
 
+def test_small_reductions_before_a_reshape():
+    """As many results as rows, of other axes."""
+    a, b = RNG.integers(-9, 9, (60, 4)), RNG.integers(-9, 9, (4, 257))
+    a, b = a.astype("int32"), b.astype("int32")
+    compare(
+        jato.jit(lambda a, b: (a[::-1] @ b).reshape(-1) * 2)(a, b), (a[::-1] @ b).reshape(-1) * 2
+    )
+    compare(
+        jato.jit(lambda a, b: (a[::-1] @ b).reshape(257, 60)[:, ::-1])(a, b),
+        (a[::-1] @ b).reshape(257, 60)[:, ::-1],
+    )
+    x = (np.eye(2) + RNG.normal(size=(100, 2, 2)) * 0.1).astype("float32")
+    want = [x[0]]
+    for each in x[1:]:
+        want.append(want[-1] @ each)
+    compare(jato.jit(lambda x: jato.lax.associative_scan(jnp.matmul, x))(x), np.stack(want))
+    f = lambda x: jato.lax.associative_scan(jnp.matmul, x, reverse=True).sum()
+    step = RNG.normal(size=x.shape).astype("float32")
+    _, along = jato.jvp(f, (x,), (step,))
+    compare((jato.jit(jato.grad(f))(x) * step).sum(), along)
+
+
 def test_pairs_of_rows_apart():
     x = RNG.normal(size=(100, 2, 9)).astype("float32")
     f = lambda x: x.reshape(50, 2, 2, 9).transpose(1, 0, 2, 3).reshape(200, 9).sum(-1)

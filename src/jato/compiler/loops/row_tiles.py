@@ -340,9 +340,11 @@ class RowTileSchedule(GroupSchedule):
                 out = node.outputs[0]
                 result = node.primitive.finish(b, values, out.aval, **node.params)
                 lowering.define(out, with_ones(b, out.aval.shape, row), result)
+        long_rows = [space[a] for a in kept]
         for node in self.small:
             out = node.outputs[0]
-            if out.aval.size == prod(space[a] for a in kept):
+            # (one that is reshaped afterwards has other axes)
+            if [n for n in out.aval.shape if n != 1] == long_rows:
                 lowering.value(out, with_ones(b, out.aval.shape, row))
         if self.group.reduced is not None:
             self.store_rows(lowering, row)
