@@ -134,8 +134,9 @@ def test_no_gathers_and_no_divisions_in_rows_of_pixels():
 
 
 def test_other_sizes_compile_nothing():
-    for name in ("flip_columns", "scale_channels", "scale_pixels", "pad", "pad_reflect", "crop"):
-        sizes = ((40, 70), (50, 170), (33, 1000))
+    names = "flip_columns scale_channels scale_pixels pad pad_reflect crop blend"
+    for name in names.split():
+        sizes = ((40, 70), (50, 170), (33, 1000), (16, 3000), (128, 128), (129, 131))
         patterns = {watch(lowered(jnp, name), picture((*size, 3))).patterns[0] for size in sizes}
         assert len(patterns) == 1, name
 

@@ -18,19 +18,18 @@ from jato.compiler.loops.elementwise import ElementwiseSchedule
 from jato.compiler.loops.nest import LoopNest
 from jato.compiler.loops.row_tiles import RowTileSchedule
 from jato.compiler.loops.rows import RowSchedule
+from jato.compiler.loops.short_axis import ShortAxisSchedule
 from jato.compiler.loops.split import SplitSchedule
 
 
 def schedule(group: Group, vector_bytes: int) -> list[LoopNest]:
     """The loop nests of a group, in order."""
     if group.reduced is None:
-        elementwise = ElementwiseSchedule(group, vector_bytes)
-        nest = (
-            elementwise.joined_rows()
-            or elementwise.in_periods()
-            or RowTileSchedule(group, vector_bytes).build()
-        )
-        return [nest or elementwise.build()]
+        short = ShortAxisSchedule(group, vector_bytes)
+        nest = short.whole_vectors_of_rows()
+        nest = nest or RowTileSchedule(group, vector_bytes).build()
+        nest = nest or short.single_rows()
+        return [nest or ElementwiseSchedule(group, vector_bytes).build()]
     if not group.split:
         nest = RowTileSchedule(group, vector_bytes).build()
         if nest is not None:
