@@ -173,12 +173,13 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any, beyond
     if period is not None:
         x, xp, fp = _unrolled_period(x, xp, fp, cast(as_array("interp", period), dtype_of(x)))
     size = xp.shape[0]
-    index = canonicalize(np.int64)
     if size == 1:
         result = broadcast(fp, x.shape) if x.shape else _element(fp, 0)
         low = high = _element(xp, 0)
     else:
-        i = elementwise.clamp(index.type(1), searchsorted(xp, x, "right"), index.type(size - 1))
+        place = searchsorted(xp, x, "right")
+        index = np.dtype(dtype_of(place))
+        i = elementwise.clamp(index.type(1), place, index.type(size - 1))
         before = elementwise.sub(i, index.type(1))
         x0, x1 = take_vector(xp, before), take_vector(xp, i)
         f0, f1 = take_vector(fp, before), take_vector(fp, i)
