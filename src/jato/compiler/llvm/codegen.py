@@ -90,8 +90,8 @@ def _help(
 def generate(text: str, target: Target) -> bytes:
     """Object code of one module."""
     with borrowed_machine(target) as machine:
-        module = parse(text, machine)
-        emit = _emit_without_lock()
+        module = parse(text, machine, target)
+        emit = _without_lock("LLVMPY_TargetMachineEmitToMemory")
         if emit is None:
             code: bytes = machine.emit_object(module)
             return code
@@ -108,27 +108,42 @@ def generate(text: str, target: Target) -> bytes:
 
 def assembly_of(text: str, target: Target) -> str:
     with borrowed_machine(target) as machine:
-        listing: str = machine.emit_assembly(parse(text, machine))
+        listing: str = machine.emit_assembly(parse(text, machine, target))
         return listing
 
 
-def parse(text: str, machine: Any) -> Any:
+_headers: dict[Target, str] = {}
+
+
+def parse(text: str, machine: Any, target: Target) -> Any:
+    header = _headers.get(target)
+    if header is None:  # as text: setting them on each module takes as long as parsing it
+        layout, triple = str(machine.target_data), machine.triple
+        header = f'target datalayout = "{layout}"\ntarget triple = "{triple}"\n'
+        _headers[target] = header
+    context = llvm.create_context()
+    read = _without_lock("LLVMPY_ParseAssembly")
     try:
-        module = llvm.parse_assembly(text, llvm.create_context())
+        if read is None:
+            return llvm.parse_assembly(header + text, context)
+        with ffi.OutputString() as problem:
+            source = ctypes.c_char_p((header + text).encode())
+            module = llvm.ModuleRef(read(context, source, problem), context)
+            if problem:
+                module.close()
+                raise RuntimeError(str(problem))
+            return module
     except RuntimeError as error:
         invariant(False, f"LLVM refuses the generated code: {error}")
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
-    return module
 
 
-@lru_cache(maxsize=1)
-def _emit_without_lock() -> Any:
-    """LLVMPY_TargetMachineEmitToMemory of the library that llvmlite loaded; None where this
-    llvmlite is made in another way."""
+@lru_cache(maxsize=8)
+def _without_lock(name: str) -> Any:
+    """This function of the library that llvmlite loaded; None where this llvmlite is made in another
+    way.  Only for what touches nothing but a context, or a machine, of the thread's own."""
     try:
-        wrapped = ffi.lib.LLVMPY_TargetMachineEmitToMemory
-        plain = ctypes.CDLL(ffi.lib._name).LLVMPY_TargetMachineEmitToMemory
+        wrapped = getattr(ffi.lib, name)
+        plain = getattr(ctypes.CDLL(ffi.lib._name), name)
         plain.argtypes, plain.restype = wrapped.argtypes, wrapped.restype
         ffi.lib.LLVMPY_GetBufferStart, ffi.lib.LLVMPY_GetBufferSize  # noqa: B018
     except (AttributeError, OSError):
