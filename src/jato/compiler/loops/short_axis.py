@@ -59,9 +59,8 @@ class ShortAxisSchedule(ElementwiseSchedule):
         wide = [n for n in self.nodes if n.outputs[0].aval.shape == self.group.space]
         if sum(map(cost.element_cost, wide)) > MOST_COPIED:
             return None
-        if self.reads_rows_from_memory(dims):
-            return self.row_by_row(dims, "short_rows")[0]
-        return self.row_by_row(dims, "map")[0] if divides(self.flat(dims).kernel) else None
+        nest, loops = self.row_by_row(dims)
+        return nest if self.reads_rows_from_memory(loops) or divides(self.flat(dims).kernel) else None
 
     def long_dims(self) -> list[int]:
         return [n for n in self.group.space if n != 1]
@@ -191,20 +190,20 @@ class ShortAxisSchedule(ElementwiseSchedule):
 
     # ---- row by row
 
-    def reads_rows_from_memory(self, dims: list[int]) -> bool:
+    def reads_rows_from_memory(self, loops: list[For]) -> bool:
         """Are rows of a table read at places that come from memory, the same for a whole row?
 
         for r: for c in 0, 1, 2: out[r, c] = table[index[r], c]     100,000 rows of 8: 300 us on one
         thread; 820 as one loop over all elements"""
         found = False
-        for loop in self.row_by_row(dims, "short_rows")[1]:
+        for loop in loops:
             data = [e for load in loads(loop.body) for e in loads_below(load.args[0])]
             if mentions([e.args[0] for e in data], loop.var):
                 return False
             found = found or bool(data)
         return found
 
-    def row_by_row(self, dims: list[int], kind: str) -> tuple[LoopNest, list[For]]:
+    def row_by_row(self, dims: list[int]) -> tuple[LoopNest, list[For]]:
         """Short rows one after the other, without a division for each element; the nest, and its
         loops along a row.
 
@@ -228,7 +227,7 @@ class ShortAxisSchedule(ElementwiseSchedule):
                     b.append(statement)
                 loops = [s for s in row if isinstance(s, For)]
         b.append(For(g, b.grid_begin(), b.grid_end(), tuple(body)))
-        return self.nest(lowering, kind, grid, 1, stretch * dims[-1]), loops
+        return self.nest(lowering, "short_rows", grid, 1, stretch * dims[-1]), loops
 
 
 def neighbours(places: list[int]) -> bool:
