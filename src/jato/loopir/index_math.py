@@ -46,6 +46,16 @@ def wrap(value: int, dtype: str) -> int:
     return (value - low) % (high - low + 1) + low
 
 
+def add_terms(terms: dict[Monomial, int], form: Linear, factor: int) -> None:
+    """Adds factor * form, its constant left out, to terms; those that cancel are dropped."""
+    for monomial, coefficient in form.terms.items():
+        total = wrap(terms.get(monomial, 0) + factor * coefficient, "i64")
+        if total:
+            terms[monomial] = total
+        else:
+            terms.pop(monomial, None)
+
+
 def _times(a: Range, b: Range) -> Range:
     products = (a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1])
     return min(products), max(products)
@@ -80,12 +90,7 @@ class IndexMath:
         if len(a.terms) + len(b.terms) > MAX_TERMS:
             return None
         terms = dict(a.terms)
-        for monomial, coefficient in b.terms.items():
-            total = wrap(terms.get(monomial, 0) + sign * coefficient, "i64")
-            if total:
-                terms[monomial] = total
-            else:
-                terms.pop(monomial, None)
+        add_terms(terms, b, sign)
         return Linear(terms, wrap(a.const + sign * b.const, "i64"))
 
     def linear_product(self, x: Expr, y: Expr) -> Linear | None:

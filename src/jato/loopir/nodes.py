@@ -18,7 +18,7 @@ import numpy as np
 from jato.base.errors import invariant
 from jato.loopir.complex import Complex, complex_op
 from jato.loopir.grammar import SCALAR_DTYPES, Buffer, Expr
-from jato.loopir.index_math import MAX_TERMS, IndexMath, Linear, wrap
+from jato.loopir.index_math import MAX_TERMS, IndexMath, Linear, add_terms, wrap
 from jato.loopir.reference import NUMPY_DTYPES, evaluate
 from jato.loopir.scalar_ops import SCALAR_OPS
 
@@ -229,12 +229,7 @@ class NodeBuilder(IndexMath):
                 continue
             rest = {m: c for m, c in form.terms.items() if m not in (monomial, (quotient,))}
             inner = self.linear(whole)
-            for m, c in inner.terms.items():
-                total = wrap(rest.get(m, 0) + c * factor, "i64")
-                if total:
-                    rest[m] = total
-                else:
-                    rest.pop(m, None)
+            add_terms(rest, inner, factor)
             return self._rejoined(Linear(rest, wrap(form.const + inner.const * factor, "i64")))
         return form
 
@@ -264,12 +259,7 @@ class NodeBuilder(IndexMath):
                 for part, scale in ((whole, factor), (quotient, -factor * divisor.attr)):
                     inner = self.linear(part)
                     const = wrap(const + inner.const * scale, "i64")
-                    for m, c in inner.terms.items():
-                        total = wrap(terms.get(m, 0) + c * scale, "i64")
-                        if total:
-                            terms[m] = total
-                        else:
-                            terms.pop(m, None)
+                    add_terms(terms, inner, scale)
             if len(terms) > MAX_TERMS:
                 return form
         found = Linear(terms, const)
