@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from jato.base import dtypes
 from jato.numpy import from_dlpack as from_dlpack
 
@@ -19,9 +17,10 @@ def is_supported_dtype(dtype: Any) -> bool:
     >>> jato.dlpack.is_supported_dtype("float32"), jato.dlpack.is_supported_dtype("float0")
     (True, False)
     """
-    if dtype == "float0" or dtype == dtypes.float0:
+    if dtype in ("float0", dtypes.float0):
         return False
     try:
-        return np.dtype(dtype) in dtypes.DTYPES
+        dtypes.as_dtype(dtype)
     except TypeError:
-        return dtype in ("bfloat16", dtypes.bfloat16)
+        return False
+    return True

@@ -131,7 +131,7 @@ def test_long_lengths_with_large_factors(length):
 
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
 def test_lengths_below_one_are_refused(name):
-    x = jato.numpy.ones(6) if name in ("rfft", "ihfft") else jato.numpy.ones(6, "complex64")
+    x = J.ones(6) if name in ("rfft", "ihfft") else J.ones(6, "complex64")
     for n in (0, -1, -5):
         with pytest.raises(ValueError, match=r"length must be positive|invalid number"):
-            getattr(jato.numpy.fft, name)(x, n=n)
+            getattr(J.fft, name)(x, n=n)
