@@ -35,6 +35,16 @@ if _JATO is not None and _JATO.origin is not None:
 
 
 @pytest.fixture
+def x64() -> Iterator[None]:
+    """64-bit types are on.  For all tests of a file: pytestmark = pytest.mark.usefixtures("x64")."""
+    import jato
+
+    jato.config.update("jax_enable_x64", True)
+    yield
+    jato.config.update("jax_enable_x64", False)
+
+
+@pytest.fixture
 def real_jax_aside() -> Iterator[None]:
     """Hides the real jax, if some test imported it, from a test in which `jax` is to be jato."""
     hidden = {n: m for n, m in sys.modules.items() if n == "jax" or n.startswith("jax.")}

@@ -227,13 +227,6 @@ def test_sizes_around_the_vector_width() -> None:
         np.testing.assert_array_equal(np.asarray(jnp.sort(-x)), np.sort(-x))
 
 
-@pytest.fixture
-def x64() -> Any:
-    jato.config.update("jax_enable_x64", True)
-    yield
-    jato.config.update("jax_enable_x64", False)
-
-
 def test_64_bits(x64: None) -> None:
     assert jnp.arange(3).dtype == jnp.int64
     assert jnp.zeros(2).dtype == jnp.float64

@@ -15,11 +15,7 @@ LENGTHS = (1, 2, 3, 5, 7, 8, 11, 13, 15, 16, 17, 29, 31, 32, 33, 37, 64, 74, 77,
 BATCHES = ((), (3,), (2, 9), (16,), (33,))
 
 
-@pytest.fixture(autouse=True)
-def double():
-    jato.config.update("jax_enable_x64", True)
-    yield
-    jato.config.update("jax_enable_x64", False)
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 def numbers(shape, dtype):

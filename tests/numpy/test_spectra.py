@@ -16,11 +16,7 @@ SHAPES = ((1, 1), (3, 3), (7, 4), (4, 7), (33, 33), (70, 40), (40, 130), (2, 5, 
 EMPTY = ((0, 0), (0, 3), (3, 0), (2, 3, 0), (2, 0, 3))
 
 
-@pytest.fixture(autouse=True)
-def double():
-    jato.config.update("jax_enable_x64", True)
-    yield
-    jato.config.update("jax_enable_x64", False)
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 def matrices(shape, dtype):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -80,11 +79,7 @@ DIFFERENTIABLE = {
 }
 
 
-@pytest.fixture(autouse=True)
-def x64() -> Iterator[None]:
-    jato.config.update("jax_enable_x64", True)
-    yield
-    jato.config.update("jax_enable_x64", False)
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
