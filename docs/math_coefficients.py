@@ -137,10 +137,12 @@ def absorb(error: numpy.ndarray, columns: numpy.ndarray) -> numpy.ndarray:
 def fit(
     g: Function, low: float | mpf, high: float | mpf, powers: list[int] | int, precision: str,
     weight: Function = lambda t: mpf(1), given: dict[int, float] | None = None,
+    rounded: dict[int, float] | None = None,
 ) -> tuple[list[float], float]:  # fmt: skip
     """Rounded minimax coefficients (as many as `powers`) and the bits of accuracy.
 
-    `given` fixes coefficients beforehand.
+    `given` fixes coefficients beforehand, before the exact fit; `rounded` says to what a coefficient
+    of the exact fit is rounded.
     """
     if isinstance(powers, int):
         powers = list(range(powers))
@@ -166,7 +168,8 @@ def fit(
         ]
 
     for k, power in enumerate(free):
-        values[power] = round_to(values[power], precision)
+        known = (rounded or {}).get(power)
+        values[power] = round_to(values[power], precision) if known is None else mpf(known)
         later = free[k + 1 :]
         if later:
             error = errors()
@@ -546,6 +549,46 @@ def print_inverse_pi() -> None:
     print("}")
 
 
+def pieces(f: Function, width: float, limit: float, degree: int) -> tuple[list[list[float]], float]:
+    """Polynomials of t = x - n width for f, odd and f(x) ~ x, on 32 pieces, lowest power first.
+
+    The last piece reaches to `limit`.  A constant is the float nearest to f(n width): its rounding
+    is most of the error, and `width` is chosen so that it is small for small n, where it counts.
+    """
+    rows, worst = [], mpf(999)
+    for n in range(PIECES):
+        centre, half = mpf(width) * n, mpf(width) / 2 * mpf("1.0001")
+        if n == 0:
+            values, bits = fit(
+                lambda t: f(t) / t, 1e-6, half, degree, "f32", lambda t: t / f(t), {0: 1.0}
+            )
+            values = [0.0, *values]
+        else:
+            values, bits = fit(
+                lambda t: f(centre + t), -half, half if n < PIECES - 1 else limit - centre,
+                degree + 1, "f32", lambda t: 1 / f(centre + t),
+                rounded={0: float(round_to(f(centre), "f32"))},
+            )  # fmt: skip
+        rows.append(values)
+        worst = min(worst, bits)
+    return rows, float(worst)
+
+
+PIECES = 32
+
+
+def print_pieces(name: str, f: Function, width: float, limit: float, degree: int) -> None:
+    rows, bits = pieces(f, width, limit, degree)
+    print(f"\n# {name} on {PIECES} pieces about n {width}, up to {limit} (2^-{bits:.1f})")
+    print(f"{name.upper()}_PIECES: Pieces = (\n    {width!r},\n    {limit!r},\n    (")
+    for power in range(degree + 1):
+        print("        (")
+        for row in rows:
+            print(f"            {row[power]!r},")
+        print("        ),")
+    print("    ),\n)")
+
+
 def all_tables() -> dict[str, tuple[str, Callable[[], Tiers]]]:
     return {
         **table(), **table_of_logarithms(), **table_of_trigonometry(),
@@ -573,6 +616,10 @@ def main() -> None:
             print("    ),")
         print("}")
     print_inverse_pi()
+    print("\n# (width, limit, coefficients): the nth numbers of the coefficients belong to the piece about")
+    print("# n width")
+    print("Pieces = tuple[float, float, tuple[tuple[float, ...], ...]]")
+    print_pieces("tanh", tanh, 0.20330810546875, 9.02, 5)
 
 
 if __name__ == "__main__":

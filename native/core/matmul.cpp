@@ -9,12 +9,14 @@
 #include "matmul.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <climits>
 #include <complex>
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "block_gemm.h"
 #include "dtype.h"
@@ -36,6 +38,7 @@ constexpr double kBalanceWork = 64e6;
 // No part is larger than about 20 ms of work on one thread: between parts a run can be cancelled.
 constexpr double kLargestPart = 1e9;
 constexpr int64_t kBlockEdge = 64;  // smallest edge of a block of C worth a thread
+constexpr int64_t kLeastBlock = 14;  // rows of a block of C that all threads share: one tile
 constexpr int64_t kRounding = 16;   // edges are multiples: the width of BLAS's kernels
 constexpr int64_t kSmallestDepth = 256;
 constexpr double kLargestSum = 1e6;  // elements of a C of which each thread may have its own
@@ -333,9 +336,23 @@ int64_t block_edge(const Product<T>& p) {
   return by_rows ? 4 : 512;
 }
 
+// Ends of the blocks of rows that threads take one after another.  Blocks are multiples of `unit` and at most
+// about `wanted` rows; towards the end they shrink, so that a thread that was slower (by 4 %, measured,
+// when something else used its processor) leaves the others little to wait for.
+std::vector<int64_t> ends_of_blocks(int64_t rows, int64_t unit, int64_t wanted, int64_t threads) {
+  std::vector<int64_t> ends;
+  for (int64_t end = 0; end < rows;) {
+    const int64_t fair = (rows - end) / (2 * threads);
+    const int64_t size = threads > 1 ? std::clamp(fair, std::min(kLeastBlock, wanted), wanted) : wanted;
+    end = std::min(end + std::max<int64_t>(size / unit, 1) * unit, rows);
+    ends.push_back(end);
+  }
+  return ends;
+}
+
 // C by blocks of rows, all threads sharing the packed B; done(begin, end) after each block.  Blocks begin
-// at multiples of `unit` and have at most about `wanted` rows, their number a multiple of that of threads.
-// False, and nothing done, when there are too few rows for the threads or there is no memory for B.
+// at multiples of `unit` and have at most about `wanted` rows.  False, and nothing done, when there are too
+// few rows for the threads or there is no memory for B.
 template <class T, class Done>
 bool multiply_in_row_blocks(const Product<T>& p, int64_t unit, int64_t wanted, const volatile int32_t* cancel,
                             Done&& done) {
@@ -345,20 +362,19 @@ bool multiply_in_row_blocks(const Product<T>& p, int64_t unit, int64_t wanted, c
     const int64_t threads = in_parallel_region() ? 1 : num_threads();
     const auto block = block_product(p);
     if (p.m < kBlockEdge * threads || !block || !SharedProduct<T>::suits(*block)) return false;
-    const int64_t units = ceil_divide(p.m, unit);
-    if (units < threads) return false;
-    int64_t blocks = ceil_divide(units, std::max<int64_t>(wanted / unit, 1));
-    if (blocks > 1) blocks = round_up(blocks, threads);
-    const int64_t rows = ceil_divide(units, blocks) * unit;
+    if (ceil_divide(p.m, unit) < threads) return false;
+    const std::vector<int64_t> ends = ends_of_blocks(p.m, unit, wanted, threads);
+    const auto count = static_cast<int64_t>(ends.size());
     std::optional<SharedProduct<T>> shared;
     try {
       shared.emplace(*block);
     } catch (const OutOfMemory&) {  // the other ways need no block for all of B
       return false;
     }
-    parallel_for(ceil_divide(p.m, rows), 1, [&](int64_t begin, int64_t end, int) {
-      for (int64_t i = begin; i < end && !is_raised(cancel); ++i) {
-        const int64_t first = i * rows, last = std::min(first + rows, p.m);
+    std::atomic<int64_t> next{0};
+    parallel_for(std::min(threads, count), 1, [&](int64_t, int64_t, int) {
+      for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count && !is_raised(cancel);) {
+        const int64_t first = i > 0 ? ends[static_cast<size_t>(i) - 1] : 0, last = ends[static_cast<size_t>(i)];
         shared->multiply_rows(first, last - first);
         done(first, last);
       }

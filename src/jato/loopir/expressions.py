@@ -528,6 +528,12 @@ class ExpressionBuilder(FunctionBuilder):
             return self.ne(x, self.const(0, x.dtype))
         return self._node("convert", (x,), dtype)
 
+    def lookup(self, index: Expr, table: tuple[float, ...]) -> Expr:
+        """table[index % 32] of 32 f32, for a u32 index."""
+        if index.op == "const":
+            return self._fold("lookup", (index,), "f32", table)
+        return self._node("lookup", (index,), "f32", table)
+
     def bitcast(self, x: Operand, dtype: str) -> Any:
         """The same bits as another dtype of the same size."""
         invariant(isinstance(x, Expr), "bitcast: expected an expression")

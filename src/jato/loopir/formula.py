@@ -162,6 +162,10 @@ class Value:
     def mulhi(self, other: Operand) -> Value:
         return self._call("mulhi", other)
 
+    def lookup(self, table: tuple[float, ...]) -> Value:
+        """table[self % 32], for a u32 and 32 numbers."""
+        return Value(self.builder, self.builder.lookup(self.expr, table))
+
     # Conversion.
     def convert(self, dtype: str) -> Value:
         return Value(self.builder, self.builder.convert(self.expr, dtype))

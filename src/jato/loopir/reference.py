@@ -39,6 +39,8 @@ def evaluate(op: str, operands: tuple[Array, ...], dtype: str, attr: Any = None)
             return convert(operands[0], dtype)
         if op == "bitcast":
             return np.asarray(operands[0]).view(NUMPY_DTYPES[dtype])
+        if op == "lookup":
+            return np.asarray(attr, NUMPY_DTYPES[dtype])[np.asarray(operands[0]) % len(attr)]
         result = REFERENCE[op](*operands)
     return np.asarray(result).astype(NUMPY_DTYPES[dtype])
 

@@ -59,6 +59,9 @@ _define("is_nan", 1, "bool", "machine", "f")
 # Conversions.  float -> int saturates, NaN -> 0.  int -> int wraps.  any -> bool is != 0.
 # bitcast keeps the bits (equal itemsize).
 _define("convert bitcast", 1, "attr", "machine", "biuf")
+# lookup: entry (operand modulo 32) of a table of 32 f32, which is the attribute.  Only the expansions
+# of math opcodes make it, for machines that hold such a table in registers.
+_define("lookup", 1, "attr", "machine", "u")
 # Functions of one real argument, f32 and f64: at most 2 ULP, special values exact.
 _define(
     "exp exp2 expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh "

@@ -262,6 +262,10 @@ class _Verifier:
         if op == "bitcast":
             self.check(ITEMSIZE[types[0]] == ITEMSIZE[dtype], f"bitcast {types[0]} to {dtype}")
             return
+        if op == "lookup":
+            right = types[0] == "u32" and dtype == "f32" and len(node.attr) == 32
+            self.check(right, f"lookup of {types[0]} in a table of {len(node.attr)} {dtype}")
+            return
         if info.result == "same2":
             self.check(types[0] == "bool" and types[1] == types[2] == dtype, f"{op} of {types}")
             return

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from kernel_runner import TARGETS
+from kernel_runner import TARGETS, call
 from math_oracle import (
     ARITY,
     LIMITS,
@@ -20,7 +20,9 @@ from math_oracle import (
     worst,
 )
 
-from jato.compiler.llvm.math import FORMULAS, compute, expand
+from jato.compiler.llvm.link import compile_kernels
+from jato.compiler.llvm.math import BY_TABLE, FORMULAS, compute, expand
+from jato.compiler.llvm.target import host
 from jato.loopir.builder import Builder
 from jato.loopir.scalar_ops import SCALAR_OPS
 
@@ -34,11 +36,11 @@ def everything_compiled():
     compile_all([(opcode, dtype) for opcode in OPCODES for dtype in BOTH])
 
 
-def check(opcode, dtype, *args, want=None):
+def check(opcode, dtype, *args, want=None, target=None):
     if want is None:
         with np.errstate(all="ignore"):
             want = reference(opcode, dtype)(*args)
-    got = compiled(opcode, dtype)(*args)
+    got = compiled(opcode, dtype, target)(*args)
     error = ulp_error(got, want, dtype)
     assert error.max() <= LIMITS.get(opcode, 2.0), f"{opcode} {dtype}: " + worst(
         error, got, want, *args
@@ -51,11 +53,12 @@ def test_every_math_opcode_has_a_formula():
 
 @pytest.mark.parametrize("dtype", BOTH)
 @pytest.mark.parametrize("opcode", sorted(FORMULAS))
-def test_expansions_are_machine_opcodes(opcode, dtype):
+@pytest.mark.parametrize("tables", [False, True])
+def test_expansions_are_machine_opcodes(opcode, dtype, tables):
     b = Builder()
     args = [b.var(f"x{i}", dtype) for i in range(ARITY.get(opcode, 1))]
-    root = expand(b, opcode, args, dtype)
-    assert root is compute(b, opcode, args)  # what is replayed is what is computed
+    root = expand(b, opcode, args, dtype, tables)
+    assert root is compute(b, opcode, args, tables)  # what is replayed is what is computed
     pending, seen = [root], set()
     while pending:
         node = pending.pop()
@@ -69,10 +72,13 @@ def test_expansions_are_machine_opcodes(opcode, dtype):
 
 @pytest.mark.parametrize("dtype", BOTH)
 def test_results_do_not_depend_on_the_vector_width(dtype):
-    """256-bit vectors without masks give the bits that the widest vectors give."""
+    """256-bit vectors without masks give the bits that the widest vectors give, but for formulas
+    by tables, which they do not use."""
     narrow = TARGETS[-1]
     compile_all([(opcode, dtype) for opcode in OPCODES], narrow)
     for opcode in OPCODES:
+        if (opcode, dtype) in BY_TABLE:
+            continue
         args = (
             pairs(dtype, 2000) if opcode in ARITY else (samples(dtype, 1 << 20, 1000),)
         )
@@ -84,7 +90,36 @@ def test_results_do_not_depend_on_the_vector_width(dtype):
         assert (same | (np.isnan(got) & np.isnan(want))).all(), opcode
 
 
+@pytest.mark.skipif(not host().has_tables, reason="no lookups on this machine")
+@pytest.mark.parametrize(("opcode", "dtype"), sorted(BY_TABLE))
+def test_tables_give_the_same_bits_in_every_vector(opcode, dtype):
+    x = np.concatenate([samples(dtype, 1 << 16, 1000), special_values(dtype)])
+    want = compiled(opcode, dtype)(x)
+    for lanes in (1, 4, 8, 32):
+        b = Builder()
+        source, out = b.input("x", dtype), b.output("y", dtype)
+        with b.for_("i", b.grid_begin(), b.grid_end(), lanes=lanes) as i:
+            b.store(out, i, b.op(opcode, b.load(source, i)))
+        got = np.empty_like(x)
+        call(compile_kernels([b.kernel(opcode)], host())[0], [x, got], (), 0, x.size)
+        np.testing.assert_array_equal(got.view(np.uint32), want.view(np.uint32))
+
+
 # ---- accuracy
+
+
+@pytest.mark.parametrize(("opcode", "dtype"), sorted(BY_TABLE))
+def test_without_tables(opcode, dtype):
+    """Where lookups are not cheap the other formula is used: here on the narrow target."""
+    check(opcode, dtype, samples(dtype), target=TARGETS[-1])
+
+
+def test_tanh_in_each_piece():
+    """Every float from 1/16 to where tanh is 1, in steps: a piece has its largest error somewhere."""
+    for first in np.arange(1 / 16, 9.5, 0.25):
+        check("tanh", "f32", np.arange(first, first + 0.25, 2.0**-20, dtype=np.float32))
+    x = np.float32(2.0) ** np.arange(-149, -3).astype(np.float32)
+    check("tanh", "f32", np.concatenate([x, -x]))
 
 
 @pytest.mark.parametrize("opcode", [o for o in OPCODES if ARITY.get(o, 1) == 1])

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
-from kernel_runner import check
+from kernel_runner import call, check
 
+from jato.compiler.llvm.link import compile_kernels
+from jato.compiler.llvm.target import host
 from jato.loopir.builder import Builder
 from jato.loopir.grammar import SCALAR_DTYPES
 from jato.loopir.reference import NUMPY_DTYPES
@@ -11,7 +13,7 @@ from jato.loopir.scalar_ops import SCALAR_OPS
 
 _LETTERS = {"bool": "b", "f16": "f", "bf16": "f"}
 _MACHINE = sorted(n for n, o in SCALAR_OPS.items() if o.kind == "machine")
-_PLAIN = [n for n in _MACHINE if n not in ("convert", "bitcast", "select", "fma")]
+_PLAIN = [n for n in _MACHINE if n not in ("convert", "bitcast", "select", "fma", "lookup")]
 LANES = 16
 
 
@@ -92,6 +94,23 @@ def test_bitcast():
         kernel = unary_kernel("bitcast", source, target, lambda b, x: b.bitcast(x, target), 1)
         x = samples(source, 37, 5)
         check(kernel, [x, np.zeros(37, NUMPY_DTYPES[target])], end=37)
+
+
+@pytest.mark.skipif(not host().has_tables, reason="no lookups on this machine")
+@pytest.mark.parametrize("lanes", [1, 4, 8, 16, 32, 64])
+def test_lookup(lanes):
+    rng = np.random.default_rng(lanes)
+    table = tuple(rng.standard_normal(32).astype(np.float32).tolist())
+    b = Builder()
+    x, out = b.input("x", "u32"), b.output("y", "f32")
+    with b.for_("i", b.grid_begin(), b.grid_end(), lanes=lanes) as i:
+        b.store(out, i, b.lookup(b.load(x, i), table))
+    for count in (0, 1, lanes - 1, lanes, 3 * lanes + 5):
+        index = rng.integers(0, 1 << 32, count, dtype=np.uint32)
+        want = np.array(table, np.float32)[index % 32]
+        got = np.zeros(count, np.float32)
+        call(compile_kernels([b.kernel("lookup")], host())[0], [index, got], (), 0, count)
+        np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize("dtype", SCALAR_DTYPES)

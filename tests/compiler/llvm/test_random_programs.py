@@ -13,7 +13,7 @@ from jato.loopir.scalar_ops import SCALAR_OPS
 
 DTYPES = ["bool", "u8", "i16", "i32", "i64", "u32", "f16", "bf16", "f32", "f64"]
 ROWS, COLUMNS = 3, 21
-_NOT_HERE = ("convert", "bitcast", "select", "fma", "max", "min", "maxnum", "minnum")
+_NOT_HERE = ("convert", "bitcast", "select", "fma", "max", "min", "maxnum", "minnum", "lookup")
 _LETTERS = {"bool": "b", "f16": "f", "bf16": "f"}
 
 

@@ -36,7 +36,7 @@ CANCEL_PERIOD = 1024
 def emit_module(kernels: Sequence[tuple[str, Kernel]], target: Target) -> str:
     """The text of a module with one function per (symbol, kernel)."""
     declarations: dict[str, str] = {}
-    shared = MathFunctions(declarations)
+    shared = MathFunctions(declarations, target)
     functions = [emit_kernel(symbol, kernel, target, shared) for symbol, kernel in kernels]
     width = f'"prefer-vector-width"="{target.vector_bits}" "min-legal-vector-width"="{target.vector_bits}"'
     common = f'nounwind {width} "no-trapping-math"="true"'

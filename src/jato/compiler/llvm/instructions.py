@@ -159,6 +159,8 @@ def emit_operation(
         return function(code, operands[0], source, dtype, lanes)
     if op == "is_nan":
         return code.ins(f"fcmp uno {type_of(source, lanes)} {operands[0]}, {operands[0]}")
+    if op == "lookup":
+        return _lookup(code, operands[0], attr, lanes)  # type: ignore[arg-type]
     return _SPECIAL[op](code, op, dtype, operands, lanes)
 
 
@@ -330,6 +332,59 @@ def _mulhi_by_halves(code: Code, dtype: str, v: Sequence[str], lanes: int) -> st
     first = both("and", both("ashr", v[0], sign), v[1])
     second = both("and", both("ashr", v[1], sign), v[0])
     return both("sub", both("sub", high, first), second)
+
+
+# Elements of a table that one instruction looks up in two registers.
+_TABLE = 32
+
+
+def _lookup(code: Code, index: str, table: tuple[float, ...], lanes: int) -> str:
+    """table[index % 32]: a permutation of two registers by the low 5 bits of the index.
+
+    AVX-512 only: math/__init__.py makes no lookups for other machines."""
+    half = _TABLE // 2
+    if lanes > half:
+        firsts = range(0, lanes, half)
+        parts = [
+            _lookup(code, _lanes(code, index, "i32", lanes, range(i, i + half)), table, half)
+            for i in firsts
+        ]
+        size = half
+        while len(parts) > 1:
+            kind, size = f"<{size} x float>", 2 * size
+            order = ", ".join(f"i32 {i}" for i in range(size))
+            parts = [
+                code.ins(f"shufflevector {kind} {x}, {kind} {y}, <{size} x i32> <{order}>")
+                for x, y in zip(parts[::2], parts[1::2], strict=True)
+            ]
+        return parts[0]
+    if not lanes:
+        wide = code.ins(f"insertelement <{half} x i32> poison, i32 {index}, i64 0")
+    elif lanes < half:
+        wide = _lanes(code, index, "i32", lanes, range(half))
+    else:
+        wide = index
+    kind = f"<{half} x float>"
+    low, high = (
+        "<" + ", ".join(f"float {constant(v, 'f32')}" for v in part) + ">"
+        for part in (table[:half], table[half:])
+    )
+    found = code.call(
+        "llvm.x86.avx512.vpermi2var.ps.512", kind, [kind, f"<{half} x i32>", kind],
+        [low, wide, high],
+    )  # fmt: skip
+    if not lanes:
+        return code.ins(f"extractelement {kind} {found}, i64 0")
+    return found if lanes == half else _lanes(code, found, "float", half, range(lanes))
+
+
+def _lanes(code: Code, vector: str, scalar_type: str, lanes: int, chosen: range) -> str:
+    """Some lanes of a vector; beyond its end, poison."""
+    order = ", ".join(f"i32 {i}" if i < lanes else "i32 poison" for i in chosen)
+    kind = f"<{lanes} x {scalar_type}>"
+    return code.ins(
+        f"shufflevector {kind} {vector}, {kind} poison, <{len(chosen)} x i32> <{order}>"
+    )
 
 
 # ---- division

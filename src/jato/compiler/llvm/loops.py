@@ -55,7 +55,7 @@ class LoopEmitter(MemoryEmitter):
     """Adds loops to MemoryEmitter."""
 
     def __init__(self, text: FunctionText, target: Target, in_place: bool):
-        super().__init__(text, in_place, target.has_masks)
+        super().__init__(text, target, in_place)
         self._varying: set[Expr] = set()
 
     def statements(self, body: Sequence[Stmt]) -> None:
@@ -210,20 +210,38 @@ class LoopEmitter(MemoryEmitter):
         loop = self._open(start, stop, lanes, self._runs(statement.start, statement.stop))
         outer = self.scopes[-2].code
         last = outer.ins(f"sub i64 {stop}, {lanes}")
+        rest = outer.ins(f"sub i64 {stop}, {start}")
         mask = None
         pair = ["i64", "i64"]
         if extent is None or extent < lanes:
             last = outer.call("llvm.smax.i64", "i64", pair, [last, start])
             mask = self._first_lanes(outer, start, stop, lanes)
+            self.all_active[mask] = outer.ins(f"icmp sge i64 {rest}, {lanes}")
         index = self.code.call("llvm.smin.i64", "i64", pair, [loop.counter, last])
         self._vector_body(statement, index, lanes, mask)
         self._close(loop)
 
     def _masked_for(self, statement: For, start: str, stop: str, lanes: int) -> None:
         loop = self._open(start, stop, lanes, self._runs(statement.start, statement.stop))
-        mask = self._first_lanes(self.code, loop.counter, stop, lanes)
+        mask = self._mask_of_iteration(loop.counter, stop, lanes)
         self._vector_body(statement, loop.counter, lanes, mask)
         self._close(loop)
+
+    def _mask_of_iteration(self, index: str, stop: str, lanes: int) -> str:
+        """The same for one iteration of a loop: made in the last one only."""
+        code = self.code
+        rest = code.ins(f"sub i64 {stop}, {index}")
+        all_active = code.ins(f"icmp sge i64 {rest}, {lanes}")
+        before, cut, done = code.label, self.text.label("cut"), self.text.label("go")
+        code.do(f"br i1 {all_active}, label %{done}, label %{cut}")
+        code.start(cut)
+        part = self._first_lanes(code, index, stop, lanes)
+        code.do(f"br label %{done}")
+        code.start(done)
+        kind = f"<{lanes} x i1>"
+        mask = code.ins(f"phi {kind} [splat (i1 true), %{before}], [{part}, %{cut}]")
+        self.all_active[mask] = all_active
+        return mask
 
     def _first_lanes(self, code: Code, index: str, stop: str, lanes: int) -> str:
         """The mask of the lanes below stop - index."""

@@ -48,6 +48,11 @@ class Target:
     disabled: tuple[str, ...] = ()
 
     @property
+    def has_tables(self) -> bool:
+        """One instruction looks up 32 floats held in two registers (AVX-512)."""
+        return self.has_masks and self.arch == "x86_64"
+
+    @property
     def key(self) -> str:
         off = ",".join(self.disabled)
         return f"{self.arch};{self.vector_bits};{int(self.has_masks)};{self.identity};{off}"

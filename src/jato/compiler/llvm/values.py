@@ -19,6 +19,7 @@ from jato.base.errors import invariant
 from jato.compiler.llvm import instructions as ins
 from jato.compiler.llvm import math, remainder
 from jato.compiler.llvm.instructions import Code, FunctionText
+from jato.compiler.llvm.target import Target
 from jato.loopir.builder import Builder
 from jato.loopir.grammar import Expr
 from jato.loopir.scalar_ops import SCALAR_OPS
@@ -69,8 +70,9 @@ class Scope:
 class ValueEmitter:
     """Evaluates expressions within scopes; memory.py and emit.py build on it."""
 
-    def __init__(self, text: FunctionText):
+    def __init__(self, text: FunctionText, target: Target):
         self.text = text
+        self.target = target
         self.scopes: list[Scope] = [Scope(Code(text, "entry"), 0, False)]
         self.values: dict[Expr, Val] = {}
         self.expansions: dict[Expr, Expr] = {}
@@ -203,7 +205,9 @@ class ValueEmitter:
                 if node.op == "rem":
                     known = remainder.expand_remainder(self.expander, node)
                 else:
-                    known = math.expand(self.expander, node.op, node.args, node.dtype)
+                    known = math.expand(
+                        self.expander, node.op, node.args, node.dtype, self.target.has_tables
+                    )
             self.expansions[node] = known
         return known
 
@@ -434,8 +438,9 @@ class MathFunctions:
     Expanding `sin` at each of 50 uses would cost 50 times its code generation; the call costs
     little beside the function.  `symbol` makes a function when it is first asked for."""
 
-    def __init__(self, declarations: dict[str, str]):
+    def __init__(self, declarations: dict[str, str], target: Target):
         self.declarations = declarations
+        self.target = target
         self.texts: dict[str, str] = {}
 
     def symbol(self, op: str, dtype: str, arity: int, lanes: int) -> str:
@@ -446,7 +451,7 @@ class MathFunctions:
         return name
 
     def _function(self, name: str, op: str, dtype: str, arity: int, lanes: int) -> str:
-        emitter = ValueEmitter(FunctionText(self.declarations))
+        emitter = ValueEmitter(FunctionText(self.declarations), self.target)
         kind = ins.type_of(dtype, lanes)
         args = [emitter.expander.var(f"x{i}", dtype) for i in range(arity)]
         for i, arg in enumerate(args):

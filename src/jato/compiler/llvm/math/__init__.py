@@ -1,6 +1,6 @@
 """Vector math: every `math` opcode of scalar_ops.py as a formula in `machine` opcodes.
 
-The formulas have no branches and no tables, so that they become straight vector code of any width:
+The formulas have no branches, so that they become straight vector code of any width:
 reduction of the argument, one polynomial (coefficients.py, made by docs/math_coefficients.py), special
 values by select.  Errors are below 2 ULP over the whole range (docs/math_accuracy.md); infinities,
 NaN, signed zeros and subnormals as in C99.
@@ -22,6 +22,7 @@ from jato.compiler.llvm.math import (
     gamma,
     inverse_trigonometric,
     logarithm,
+    piecewise,
     power,
     trigonometric,
 )
@@ -62,16 +63,23 @@ FORMULAS: dict[str, Callable[..., Value]] = {
     "lgamma": gamma.lgamma,
     "digamma": gamma.digamma,
 }
+# (opcode, dtype) -> what is faster where lookups are cheap (Target.has_tables).
+BY_TABLE: dict[tuple[str, str], Callable[..., Value]] = {
+    ("tanh", "f32"): piecewise.tanh,
+}
 
 
-# (opcode, dtype) -> the formula once expanded: (op, positions of its args, dtype, attr) in order of
+# (opcode, dtype, by table) -> the formula once expanded: (op, positions of its args, dtype, attr) in order of
 # creation; the operands come first.  Replaying it costs a tenth of computing it again.
 Step = tuple[str, tuple[int, ...], str, Any]
-_RECORDED: dict[tuple[str, str], list[Step]] = {}
+_RECORDED: dict[tuple[str, str, bool], list[Step]] = {}
 
 
-def expand(builder: Any, opcode: str, args: Sequence[Expr], dtype: str) -> Expr:
-    """The expression for `opcode` of `args` (f32 or f64), made of machine opcodes.
+def expand(
+    builder: Any, opcode: str, args: Sequence[Expr], dtype: str, tables: bool = False
+) -> Expr:
+    """The expression for `opcode` of `args` (f32 or f64), made of machine opcodes; `tables`: lookups
+    are cheap.
 
     >>> from jato.loopir.builder import Builder
     >>> b = Builder()
@@ -79,13 +87,14 @@ def expand(builder: Any, opcode: str, args: Sequence[Expr], dtype: str) -> Expr:
     'div'
     """
     if any(arg.op == "const" for arg in args):
-        return compute(builder, opcode, args)  # much of it folds
-    steps = _RECORDED.get((opcode, dtype))
+        return compute(builder, opcode, args, tables)  # much of it folds
+    tables = tables and (opcode, dtype) in BY_TABLE
+    steps = _RECORDED.get((opcode, dtype, tables))
     if steps is None:
         fresh = ExpressionBuilder()
         operands = [fresh.var(f"x{i}", dtype) for i in range(len(args))]
-        steps = record(operands, compute(fresh, opcode, operands))
-        _RECORDED[opcode, dtype] = steps
+        steps = record(operands, compute(fresh, opcode, operands, tables))
+        _RECORDED[opcode, dtype, tables] = steps
     made, node = list(args), builder._node  # already simplified: no need to go by the methods
     for op, positions, result, attr in steps:
         if op == "const":
@@ -95,9 +104,10 @@ def expand(builder: Any, opcode: str, args: Sequence[Expr], dtype: str) -> Expr:
     return made[-1]
 
 
-def compute(builder: Any, opcode: str, args: Sequence[Expr]) -> Expr:
+def compute(builder: Any, opcode: str, args: Sequence[Expr], tables: bool = False) -> Expr:
+    formula = BY_TABLE.get((opcode, args[0].dtype)) if tables else None
     with builder.exact():
-        return FORMULAS[opcode](*[Value(builder, arg) for arg in args]).expr
+        return (formula or FORMULAS[opcode])(*[Value(builder, arg) for arg in args]).expr
 
 
 def record(operands: Sequence[Expr], root: Expr) -> list[Step]:
