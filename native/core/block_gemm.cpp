@@ -17,6 +17,11 @@ constexpr int64_t kDepth = 512;
 constexpr int64_t kMostColumns = 4096;
 // Panels of B that stay in the second-level cache together with rows of A.
 constexpr int64_t kPanelsInCache = 512 << 10;
+// A B whose panels take at most this much is packed by each thread for itself, if the thread has rows enough:
+// the fused packing takes as long as half a row of tiles, and no thread waits for lines that another one wrote
+// (measured: on two processors without a common cache they cost 50 us of 470).
+constexpr size_t kOwnPanels = 1 << 20;
+constexpr int64_t kOwnRows = 8 * kTileRows;
 // A B whose panels take more than this is not packed as a whole.
 constexpr int64_t kMostShared = 64 << 20;
 
@@ -147,9 +152,12 @@ struct RowBlock {
     return depth / 16 * 16 + 48;  // an odd number of cache lines and a half
   }
 
-  // C's rows from packed panels: panel(i) is that of strip i.
-  template <class Panel>
-  void multiply(const BlockProduct<T>& p, const Strips<T>& strips, bool accumulate, Panel&& panel) const {
+  // C's rows.  `panels` has the packed strips of B: claim(j) gives the memory of strip j, for the caller to
+  // pack it and say so by packed(j), unless somebody packed it or is at it; at(j) is the packed strip.
+  // Strips are taken in order from `start` on, and then from the first.
+  template <class Panels>
+  void multiply(const BlockProduct<T>& p, const Strips<T>& strips, bool accumulate, Panels& panels,
+                int64_t start) const {
     const int64_t step = tile_rows(rows);
     const T* const a = p.a + top * p.a_row + first * p.a_column;
     const PackedRows<T> packed{memory, p.a_column == 1, pitch(depth)};
@@ -157,11 +165,21 @@ struct RowBlock {
       for (int64_t i = 0; i < rows; i += step)
         packed.pack(a, p.a_row, p.a_column, i, std::min(step, rows - i), k);
     }
-    const auto tile = [&](int64_t i, const Strip& strip, const T* b) {
+    const auto tile = [&](int64_t i, int64_t j) {
+      const Strip strip = strips.at(j);
       const int64_t count = std::min(step, rows - i);
       const T* const tile_a = in_place ? a + i * p.a_row : packed.tile(i, k);
-      const TileShape shape = in_place ? TileShape{p.a_row, 1, kTileColumns<T>} : packed.shape(count);
+      TileShape shape = in_place ? TileShape{p.a_row, 1, kTileColumns<T>} : packed.shape(count);
       T* const c = p.c + (top + i) * p.ldc + strip.first;
+      if (count == kTileRows && strip.columns == kTileColumns<T> && p.b_column == 1) {
+        if (T* const unpacked = panels.claim(j)) {
+          shape.b_row = p.b_row;
+          packing_tile(k, shape, tile_a, p.b + first * p.b_row + strip.first, c, p.ldc, accumulate, unpacked);
+          panels.packed(j);
+          return;
+        }
+      }
+      const T* const b = panels.at(j);
       if (strip.fold > 1) {
         folded_tile_of<T>(count, strip.fold)(k, tile_a, shape.a_row, b, c, p.ldc, strip.columns, accumulate);
       } else {
@@ -174,23 +192,50 @@ struct RowBlock {
     if (count * k * kTileColumns<T> * static_cast<int64_t>(sizeof(T)) <= kPanelsInCache) {
       // rows of A stay in the first-level cache while all panels pass
       for (int64_t i = 0; i < rows; i += step) {
-        for (int64_t j = 0; j < count; ++j) tile(i, strips.at(j), panel(j));
+        for (int64_t j = 0; j < count; ++j) tile(i, (start + j) % count);
       }
     } else {
       // panels stay there while all rows pass, and the next one arrives meanwhile
       const int64_t elements = k * kTileColumns<T>;
       for (int64_t j = 0; j < count; ++j) {
-        const T* const b = panel(j);
+        const int64_t here = (start + j) % count, next = (here + 1) % count;
         for (int64_t i = 0; i < rows; i += step) {
           const int64_t from = elements * i / rows, to = elements * std::min(i + step, rows) / rows;
-          for (int64_t l = from; j + 1 < count && l < to; l += kTileLanes<T>) {
-            __builtin_prefetch(b + elements + l, 0, 2);
+          const T* const ahead = j + 1 < count ? panels.memory(next) : nullptr;
+          for (int64_t l = from; ahead != nullptr && l < to; l += kTileLanes<T>) {
+            __builtin_prefetch(ahead + l, 0, 2);
           }
-          tile(i, strips.at(j), b);
+          tile(i, here);
         }
       }
     }
   }
+};
+
+// Strips of B packed by and for one thread.
+template <class T>
+class OwnPanels {
+ public:
+  OwnPanels(const BlockProduct<T>& p, const Strips<T>& strips, int64_t first, int64_t k, T* memory)
+      : p_(p), strips_(strips), first_(first), k_(k), memory_(memory) {}
+
+  T* memory(int64_t j) const { return memory_ + j * kTileColumns<T> * k_; }
+  T* claim(int64_t j) const { return j < done_ ? nullptr : memory(j); }
+  void packed(int64_t j) { done_ = j + 1; }
+  const T* at(int64_t j) {
+    if (j >= done_) {
+      pack_strip(p_, first_, k_, strips_.at(j), memory(j));
+      packed(j);
+    }
+    return memory(j);
+  }
+
+ private:
+  const BlockProduct<T>& p_;
+  const Strips<T>& strips_;
+  int64_t first_, k_;
+  T* memory_;
+  int64_t done_ = 0;  // strips are first asked for in order
 };
 
 template <class T>
@@ -212,12 +257,11 @@ void multiply_block(const BlockProduct<T>& p) {
     const Strips<T> strips(p, left, std::min(most_columns, p.n - left));
     for (int64_t first = 0; first < p.k; first += depth) {
       const int64_t k = std::min(depth, p.k - first);
-      const auto panel = [&](int64_t j) { return panels + j * kTileColumns<T> * k; };
-      for (int64_t j = 0; j < strips.count(); ++j) pack_strip(p, first, k, strips.at(j), panel(j));
+      OwnPanels<T> own(p, strips, first, k, panels);
       for (int64_t top = 0; top < p.m; top += row_block) {
         const int64_t rows = std::min(row_block, p.m - top);
         RowBlock<T>{top, rows, first, k, in_place, panels + panel_elements, depth}.multiply(
-            p, strips, p.accumulate || first > 0, panel);
+            p, strips, p.accumulate || first > 0, own, 0);
       }
     }
   }
@@ -252,17 +296,30 @@ bool SharedProduct<T>::suits(const BlockProduct<T>& p) {
 }
 
 template <class T>
-SharedProduct<T>::SharedProduct(const BlockProduct<T>& p)
+SharedProduct<T>::SharedProduct(const BlockProduct<T>& p, int64_t threads)
     : product_(p),
       depth_(block_depth(p)),
       depth_blocks_(ceil_divide(p.k, depth_)),
       column_blocks_(Strips<T>(p, 0, p.n).count()),
-      in_place_(reads_in_place(p)),
-      memory_(Pool::allocate(static_cast<size_t>(p.k * column_blocks_ * kTileColumns<T>) * sizeof(T))),
-      states_(new std::atomic<uint8_t>[static_cast<size_t>(depth_blocks_ * column_blocks_)]) {
-  for (int64_t i = 0; i < depth_blocks_ * column_blocks_; ++i) {
-    states_[static_cast<size_t>(i)].store(kUnpacked, std::memory_order_relaxed);
+      threads_(threads),
+      in_place_(reads_in_place(p)) {
+  if (panel_bytes() <= kOwnPanels && p.m >= threads * kOwnRows) return;
+  memory_ = Pool::allocate(panel_bytes());
+  states_ = unpacked();
+}
+
+template <class T>
+size_t SharedProduct<T>::panel_bytes() const {
+  return static_cast<size_t>(product_.k * column_blocks_ * kTileColumns<T>) * sizeof(T);
+}
+
+template <class T>
+std::unique_ptr<std::atomic<uint8_t>[]> SharedProduct<T>::unpacked() const {
+  std::unique_ptr<std::atomic<uint8_t>[]> states(new std::atomic<uint8_t>[static_cast<size_t>(panel_count())]);
+  for (int64_t i = 0; i < panel_count(); ++i) {
+    states[static_cast<size_t>(i)].store(kUnpacked, std::memory_order_relaxed);
   }
+  return states;
 }
 
 template <class T>
@@ -271,55 +328,87 @@ int64_t SharedProduct<T>::depth_at(int64_t depth_block) const {
 }
 
 template <class T>
-T* SharedProduct<T>::memory_of(int64_t depth_block, int64_t column_block) const {
-  const int64_t before = depth_block * depth_ * column_blocks_ + column_block * depth_at(depth_block);
-  return static_cast<T*>(memory_->data()) + before * kTileColumns<T>;
-}
-
-template <class T>
-void SharedProduct<T>::pack(int64_t depth_block, int64_t column_block) {
-  pack_strip(product_, depth_block * depth_, depth_at(depth_block),
-             Strips<T>(product_, 0, product_.n).at(column_block), memory_of(depth_block, column_block));
-}
-
-// Whoever finds a panel unpacked packs it; whoever finds another thread packing it packs a later one
-// in the meantime.
-template <class T>
-const T* SharedProduct<T>::panel(int64_t depth_block, int64_t column_block) {
-  constexpr int kRelaxes = 256;
-  int waits = 0;
-  std::atomic<uint8_t>* const states = &states_[static_cast<size_t>(depth_block * column_blocks_)];
-  for (int64_t j = column_block; states[column_block].load(std::memory_order_acquire) != kPacked;) {
-    uint8_t expected = kUnpacked;
-    if (j < column_blocks_ && states[j].compare_exchange_strong(expected, kBeingPacked)) {
-      pack(depth_block, j);
-      states[j].store(kPacked, std::memory_order_release);
-    }
-    if (j < column_blocks_) {
-      ++j;
-    } else if (++waits % kRelaxes == 0) {
-      sched_yield();  // the thread that packs it may be waiting for this processor
-    } else {
-      cpu_relax();
-    }
+SharedProduct<T>::Part::Part(SharedProduct& product) : product_(product), start_(0) {
+  if (product.states_ != nullptr) {
+    memory_ = static_cast<T*>(product.memory_->data());
+    states_ = product.states_.get();
+    // threads that begin together pack different panels
+    const int64_t before = product.arrivals_.fetch_add(1, std::memory_order_relaxed);
+    start_ = product.column_blocks_ * (before % product.threads_) / product.threads_;
+  } else {
+    memory_ = static_cast<T*>(thread_panels(product.panel_bytes()));
+    own_states_ = product.unpacked();
+    states_ = own_states_.get();
   }
-  return memory_of(depth_block, column_block);
 }
 
+// The panels of one depth.  Whoever finds a panel unpacked packs it; whoever finds another thread packing it
+// packs a later one in the meantime.
 template <class T>
-void SharedProduct<T>::multiply_rows(int64_t first, int64_t count) {
-  const BlockProduct<T>& p = product_;
+class SharedProduct<T>::Panels {
+ public:
+  Panels(const SharedProduct& shared, const Strips<T>& strips, int64_t depth_block, T* memory,
+         std::atomic<uint8_t>* states)
+      : shared_(shared),
+        strips_(strips),
+        depth_block_(depth_block),
+        memory_(memory + depth_block * shared.depth_ * shared.column_blocks_ * kTileColumns<T>),
+        states_(states + depth_block * shared.column_blocks_) {}
+
+  T* memory(int64_t j) const { return memory_ + j * shared_.depth_at(depth_block_) * kTileColumns<T>; }
+  T* claim(int64_t j) const {
+    uint8_t expected = kUnpacked;
+    const bool mine = states_[j].load(std::memory_order_relaxed) == kUnpacked &&
+                      states_[j].compare_exchange_strong(expected, kBeingPacked);
+    return mine ? memory(j) : nullptr;
+  }
+  void packed(int64_t j) { states_[j].store(kPacked, std::memory_order_release); }
+
+  const T* at(int64_t wanted) {
+    constexpr int kRelaxes = 256;
+    int waits = 0;
+    const auto is_there = [&] { return states_[wanted].load(std::memory_order_acquire) == kPacked; };
+    for (int64_t j = wanted; !is_there() && j < shared_.column_blocks_; ++j) {
+      if (T* const memory = claim(j)) {
+        pack_strip(shared_.product_, depth_block_ * shared_.depth_, shared_.depth_at(depth_block_),
+                   strips_.at(j), memory);
+        packed(j);
+      }
+    }
+    while (!is_there()) {
+      if (++waits % kRelaxes == 0) {
+        sched_yield();  // the thread that packs it may be waiting for this processor
+      } else {
+        cpu_relax();
+      }
+    }
+    return memory(wanted);
+  }
+
+ private:
+  const SharedProduct& shared_;
+  const Strips<T>& strips_;
+  int64_t depth_block_;
+  T* memory_;
+  std::atomic<uint8_t>* states_;
+};
+
+template <class T>
+void SharedProduct<T>::Part::multiply_rows(int64_t first, int64_t count) {
+  const SharedProduct& shared = product_;
+  const BlockProduct<T>& p = shared.product_;
   const Strips<T> strips(p, 0, p.n);
-  const int64_t row_block = std::min(count, kRowBlock);
+  const int64_t row_block = std::min(count, kRowBlock), depth = shared.depth_;
   T* const a_memory =
-      in_place_ ? nullptr
-                : static_cast<T*>(thread_scratch(
-                      static_cast<size_t>(row_block * RowBlock<T>::pitch(depth_)) * sizeof(T)));
-  for (int64_t d = 0; d < depth_blocks_; ++d) {
+      shared.in_place_ ? nullptr
+                       : static_cast<T*>(thread_scratch(
+                             static_cast<size_t>(row_block * RowBlock<T>::pitch(depth)) * sizeof(T)));
+  for (int64_t d = 0; d < shared.depth_blocks_; ++d) {
+    Panels panels(shared, strips, d, memory_, states_);
     for (int64_t top = first; top < first + count; top += row_block) {
       const int64_t rows = std::min(row_block, first + count - top);
-      RowBlock<T>{top, rows, d * depth_, depth_at(d), in_place_, a_memory, depth_}.multiply(
-          p, strips, p.accumulate || d > 0, [&](int64_t j) { return panel(d, j); });
+      RowBlock<T>{top, rows, d * depth, shared.depth_at(d), shared.in_place_, a_memory, depth}.multiply(
+          p, strips, p.accumulate || d > 0, panels, start_);
     }
   }
 }

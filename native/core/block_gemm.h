@@ -1,8 +1,8 @@
 // Matrix products of float and double on AVX-512.
 //
 //   block_gemm      one product on one thread
-//   SharedProduct   one product on several threads that share B: it is packed once, panel by panel, by
-//                   the thread that needs a panel first
+//   SharedProduct   one product on several threads by blocks of rows.  A small B is packed by each thread for
+//                   itself; a large one once, panel by panel, by the thread that needs a panel first
 //
 // A register tile of 14 rows by 2 vectors; B packed into panels of 2 vectors; A read in place where its
 // rows lie well, else packed.  The scheme is that of Goto and van de Geijn, "Anatomy of High-Performance
@@ -40,27 +40,42 @@ class SharedProduct {
  public:
   // Whether this machine has the kernels and B's panels are not too large to be kept as a whole.
   static bool suits(const BlockProduct<T>& product);
-  // Throws OutOfMemory when there is none for B's panels.
-  explicit SharedProduct(const BlockProduct<T>& product);
+  // For this many threads at the most.  Throws OutOfMemory when there is none for B's panels.
+  SharedProduct(const BlockProduct<T>& product, int64_t threads);
 
   // Rows of A that stay in the second-level cache beside panels of B.
   static constexpr int64_t kRowBlock = 168;
 
-  // Computes rows [first, first + count) of C.  Any number of threads may do so at once, on rows of
-  // their own.  More rows than kRowBlock at once: a panel is used for all of them before the next depth.
-  void multiply_rows(int64_t first, int64_t count);
+  // One thread's part: make it on the thread, which must make no other while it is in use.
+  class Part {
+   public:
+    explicit Part(SharedProduct& product);
+    // Computes rows [first, first + count) of C, which no other thread does.  More rows than kRowBlock at
+    // once: a panel is used for all of them before the next depth.
+    void multiply_rows(int64_t first, int64_t count);
+
+   private:
+    SharedProduct& product_;
+    T* memory_;                     // B's panels
+    std::atomic<uint8_t>* states_;  // of each panel
+    int64_t start_;                 // the panel to begin with
+    std::unique_ptr<std::atomic<uint8_t>[]> own_states_;
+  };
 
  private:
-  const T* panel(int64_t depth_block, int64_t column_block);
-  void pack(int64_t depth_block, int64_t column_block);
-  T* memory_of(int64_t depth_block, int64_t column_block) const;
+  class Panels;
+  int64_t panel_count() const { return depth_blocks_ * column_blocks_; }
+  size_t panel_bytes() const;
+  std::unique_ptr<std::atomic<uint8_t>[]> unpacked() const;
   int64_t depth_at(int64_t depth_block) const;
 
   BlockProduct<T> product_;
-  int64_t depth_, depth_blocks_, column_blocks_;
+  int64_t depth_, depth_blocks_, column_blocks_, threads_;
+  std::atomic<int64_t> arrivals_{0};
   bool in_place_;
+  // Without them each thread has its own.
   Ref<Block> memory_;
-  std::unique_ptr<std::atomic<uint8_t>[]> states_;  // of each panel
+  std::unique_ptr<std::atomic<uint8_t>[]> states_;
 };
 
 extern template class SharedProduct<float>;

@@ -28,10 +28,42 @@ template <class T>
 using FoldedTileFn = void (*)(int64_t k, const T* a, int64_t a_row, const T* b, T* c, int64_t ldc,
                               int64_t columns, bool accumulate);
 
+#if JATO_HAS_AVX512_TILES
+
+JATO_AVX512_INLINE __m512 expand(__m512 others, uint32_t lanes, __m512 v) {
+  return _mm512_mask_expand_ps(others, static_cast<__mmask16>(lanes), v);
+}
+JATO_AVX512_INLINE __m512d expand(__m512d others, uint32_t lanes, __m512d v) {
+  return _mm512_mask_expand_pd(others, static_cast<__mmask8>(lanes), v);
+}
+
+// pack_folded for rows of B that are contiguous.
+template <class T>
+JATO_AVX512 void pack_folded_rows(const T* b, int64_t b_row, int64_t k, int64_t columns, int fold, T* panel) {
+  using V = Vector<T>;
+  const typename V::Mask mask = mask_of<T>(columns);
+  const uint32_t firsts = fold == 2 ? 0x5555 : 0x1111;
+  for (int64_t l = 0; l < k; l += fold, panel += V::kLanes) {
+    typename V::Type steps = V::zero();
+    for (int s = 0; s < fold && l + s < k; ++s) {
+      steps = expand(steps, firsts << s, V::load(b + (l + s) * b_row, mask));
+    }
+    V::store(panel, steps);
+  }
+}
+
+#endif
+
 // k x `columns` of B, `fold` steps in each vector; zeros in lanes without a column or a step.
 template <class T>
 void pack_folded(const T* b, int64_t b_row, int64_t b_column, int64_t k, int64_t columns, int fold,
                  T* panel) {
+#if JATO_HAS_AVX512_TILES
+  if (b_column == 1 && has_avx512()) {
+    pack_folded_rows(b, b_row, k, columns, fold, panel);
+    return;
+  }
+#endif
   constexpr int kLanes = kTileLanes<T>;
   for (int64_t l = 0; l < k; l += fold, panel += kLanes) {
     const int64_t steps = std::min<int64_t>(fold, k - l);

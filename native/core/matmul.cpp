@@ -336,17 +336,24 @@ int64_t block_edge(const Product<T>& p) {
   return by_rows ? 4 : 512;
 }
 
-// Ends of the blocks of rows that threads take one after another.  Blocks are multiples of `unit` and at most
-// about `wanted` rows; towards the end they shrink, so that a thread that was slower (by 4 %, measured,
-// when something else used its processor) leaves the others little to wait for.
+// Ends of the blocks of rows: for each thread as many, which together are its rows.  Blocks are multiples of
+// `unit` and have at most about `wanted` rows; a thread's last ones shrink, so that a thread that was slower
+// (by 4 %, measured, when something else used its processor) leaves the others little to wait for.  Some
+// of the last thread's may be empty.
 std::vector<int64_t> ends_of_blocks(int64_t rows, int64_t unit, int64_t wanted, int64_t threads) {
+  const int64_t share = ceil_divide(ceil_divide(rows, unit), threads) * unit;
+  const int64_t least = threads > 1 ? std::min(kLeastBlock, wanted) : wanted;
   std::vector<int64_t> ends;
-  for (int64_t end = 0; end < rows;) {
-    const int64_t fair = (rows - end) / (2 * threads);
-    const int64_t size = threads > 1 ? std::clamp(fair, std::min(kLeastBlock, wanted), wanted) : wanted;
-    end = std::min(end + std::max<int64_t>(size / unit, 1) * unit, rows);
+  for (int64_t end = 0; end < share;) {
+    const int64_t size = std::clamp((share - end) / 2, least, wanted);
+    end = std::min(end + std::max<int64_t>(size / unit, 1) * unit, share);
     ends.push_back(end);
   }
+  const size_t count = ends.size();
+  for (int64_t i = 1; i < threads; ++i) {
+    for (size_t j = 0; j < count; ++j) ends.push_back(i * share + ends[j]);
+  }
+  for (int64_t& end : ends) end = std::min(end, rows);
   return ends;
 }
 
@@ -367,17 +374,18 @@ bool multiply_in_row_blocks(const Product<T>& p, int64_t unit, int64_t wanted, c
     const auto count = static_cast<int64_t>(ends.size());
     std::optional<SharedProduct<T>> shared;
     try {
-      shared.emplace(*block);
+      shared.emplace(*block, threads);
     } catch (const OutOfMemory&) {  // the other ways need no block for all of B
       return false;
     }
-    std::atomic<int64_t> next{0};
-    parallel_for(std::min(threads, count), 1, [&](int64_t, int64_t, int) {
-      for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count && !is_raised(cancel);) {
-        const int64_t first = i > 0 ? ends[static_cast<size_t>(i) - 1] : 0, last = ends[static_cast<size_t>(i)];
-        shared->multiply_rows(first, last - first);
-        done(first, last);
-      }
+    std::vector<std::optional<typename SharedProduct<T>::Part>> parts(static_cast<size_t>(threads));
+    parallel_for_each(count, [&](int64_t i, int worker) {
+      const int64_t first = i > 0 ? ends[static_cast<size_t>(i) - 1] : 0, last = ends[static_cast<size_t>(i)];
+      if (first == last || is_raised(cancel)) return;
+      auto& part = parts[static_cast<size_t>(worker)];
+      if (!part) part.emplace(*shared);
+      part->multiply_rows(first, last - first);
+      done(first, last);
     });
     return true;
   }

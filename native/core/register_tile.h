@@ -108,9 +108,11 @@ typename Vector<T>::Mask mask_of(int64_t lanes) {
   return static_cast<typename V::Mask>((1u << count) - 1u);
 }
 
-template <class T, int Rows, int Vectors>
-JATO_AVX512 void tile(const Run* runs, int64_t count, const TileShape& shape, const T* a_start,
-                      const T* b_start, T* c, int64_t ldc, int64_t columns, bool accumulate) {
+// `packed`: where rows of B are copied while they pass, one behind the other; nullptr with Packs = false.
+template <class T, int Rows, int Vectors, bool Packs>
+JATO_AVX512_INLINE void run_tile(const Run* runs, int64_t count, const TileShape& shape, const T* a_start,
+                                 const T* b_start, T* c, int64_t ldc, int64_t columns, bool accumulate,
+                                 T* packed) {
   using V = Vector<T>;
   const int64_t a_row = shape.a_row, a_column = shape.a_column, b_row = shape.b_row;
   typename V::Mask mask[Vectors];
@@ -134,7 +136,11 @@ JATO_AVX512 void tile(const Run* runs, int64_t count, const TileShape& shape, co
     for (int64_t l = runs[r].length; l > 0; --l) {
       typename V::Type column[Vectors];
 #pragma GCC unroll 2
-      for (int j = 0; j < Vectors; ++j) column[j] = V::load(b + j * V::kLanes, mask[j]);
+      for (int j = 0; j < Vectors; ++j) {
+        column[j] = V::load(b + j * V::kLanes, mask[j]);
+        if constexpr (Packs) V::store(packed + j * V::kLanes, column[j]);
+      }
+      if constexpr (Packs) packed += Vectors * V::kLanes;
 #pragma GCC unroll 14
       for (int i = 0; i < Rows; ++i) {
         const typename V::Type factor = V::spread(a + i * a_row);
@@ -155,6 +161,21 @@ JATO_AVX512 void tile(const Run* runs, int64_t count, const TileShape& shape, co
       V::store(place, value, mask[j]);
     }
   }
+}
+
+template <class T, int Rows, int Vectors>
+JATO_AVX512 void tile(const Run* runs, int64_t count, const TileShape& shape, const T* a, const T* b, T* c,
+                      int64_t ldc, int64_t columns, bool accumulate) {
+  run_tile<T, Rows, Vectors, false>(runs, count, shape, a, b, c, ldc, columns, accumulate, nullptr);
+}
+
+// A whole tile of kTileRows x kTileColumns from an unpacked B, which it packs by the way: that costs
+// less than half of packing before, which waits for memory while nothing is computed.
+template <class T>
+JATO_AVX512 void packing_tile(int64_t k, const TileShape& shape, const T* a, const T* b, T* c, int64_t ldc,
+                              bool accumulate, T* packed) {
+  const Run run{0, 0, k};
+  run_tile<T, kTileRows, 2, true>(&run, 1, shape, a, b, c, ldc, kTileColumns<T>, accumulate, packed);
 }
 
 // Copies at most kTileRows elements; may write zeros up to a whole vector beyond them.
@@ -183,6 +204,9 @@ void copy_short(const T* from, int64_t count, T* to) {
 }
 
 inline bool has_avx512() { return false; }
+
+template <class T>
+void packing_tile(int64_t, const TileShape&, const T*, const T*, T*, int64_t, bool, T*) {}
 
 #endif
 

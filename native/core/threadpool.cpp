@@ -1,5 +1,10 @@
 // See threadpool.h.  One mutex guards the list of jobs and all counts; ranges of a job are handed out
-// by an atomic of its own.
+// by atomics of its own.
+//
+// A job is cut into shares, one for each thread: a thread takes the ranges of its share one after another,
+// and then what is left of the others'.  So a thread that comes late or is interrupted costs the others
+// one range at most, and a thread finds in its caches what it worked on last time: a matrix product whose
+// threads took the next best range took 470 instead of 400 us while the two processors shared no cache.
 //
 // Lifetime of a job: it lives on its caller's stack.  A worker joins it under the mutex (helpers + 1)
 // and leaves it under the mutex; the caller takes it off the list, so that nobody joins any more, and
@@ -34,12 +39,28 @@ constexpr int kMaxThreads = 1024;
 constexpr int64_t kRangesPerThread = 4;
 constexpr auto kSpinTime = std::chrono::microseconds(40);
 
+// Ranges of one thread; `next` is atomic (by builtins: a default std::atomic would be set to 0 each time).
+struct alignas(64) Share {
+  int64_t next, end;
+
+  // Where the next range begins; `end` or more when there is none.
+  int64_t take(int64_t chunk) {
+    const int64_t seen = __atomic_load_n(&next, __ATOMIC_RELAXED);
+    return seen >= end ? end : __atomic_fetch_add(&next, chunk, __ATOMIC_RELAXED);
+  }
+  void drop() { __atomic_store_n(&next, end, __ATOMIC_RELAXED); }
+};
+
+constexpr int kMostShares = 64;
+
 struct ParallelJob {
   const RangeFn fn;
   void* const context;
-  const int64_t n, chunk;
+  const int64_t chunk;
   const int max_helpers;
-  std::atomic<int64_t> next{0};
+  int share_count;
+  Share shares[kMostShares];
+  std::atomic<bool> drained{false};  // a thread found nothing left
   std::atomic<int> helper_cpu{-1};  // where the helper that joined last was
   std::atomic<int> helpers{0};      // changes under the pool's mutex; read without it by the caller
   // Guarded by the pool's mutex:
@@ -49,10 +70,20 @@ struct ParallelJob {
   ParallelJob* previous = nullptr;
   ParallelJob* following = nullptr;
 
-  ParallelJob(RangeFn range_fn, void* fn_context, int64_t size, int64_t range, int helpers_at_most)
-      : fn(range_fn), context(fn_context), n(size), chunk(range), max_helpers(helpers_at_most) {}
+  ParallelJob(RangeFn range_fn, void* fn_context, int64_t n, int64_t range, int threads)
+      : fn(range_fn),
+        context(fn_context),
+        chunk(range),
+        max_helpers(static_cast<int>(std::min<int64_t>(threads - 1, (n - 1) / range))) {
+    const int64_t ranges = (n - 1) / chunk + 1;
+    share_count = std::min(max_helpers + 1, kMostShares);
+    for (int64_t i = 0; i < share_count; ++i) {
+      const int64_t first = ranges * i / share_count, last = ranges * (i + 1) / share_count;
+      shares[i] = {first * chunk, std::min(last * chunk, n)};
+    }
+  }
 
-  bool wants_helper() const { return joined < max_helpers && next.load(std::memory_order_relaxed) < n; }
+  bool wants_helper() const { return joined < max_helpers && !drained.load(std::memory_order_relaxed); }
 };
 
 struct PoolState {
@@ -71,6 +102,7 @@ std::atomic<int> process_threads{0};  // 0: not asked for yet
 thread_local std::vector<int> pushed_threads;
 thread_local int override_threads = 0;
 thread_local bool inside = false;
+thread_local int seat = 0;  // whose share this thread begins with: 0 for callers, then the pool's threads
 
 // Replaced in the child of a fork, where the workers are gone and the old one's condition
 // variables may be in any state.
@@ -89,17 +121,19 @@ PoolState& pool_state() {
 
 void run_ranges(PoolState& pool, ParallelJob& job, int worker) {
   inside = true;
-  for (;;) {
-    const int64_t begin = job.next.fetch_add(job.chunk, std::memory_order_relaxed);
-    if (begin >= job.n) break;
-    try {
-      job.fn(job.context, begin, std::min(begin + job.chunk, job.n), worker);
-    } catch (...) {
-      job.next.store(job.n, std::memory_order_relaxed);
-      std::lock_guard lock(pool.mutex);
-      if (!job.error) job.error = std::current_exception();
+  for (int i = 0; i < job.share_count; ++i) {
+    Share& share = job.shares[(seat + i) % job.share_count];
+    for (int64_t begin; (begin = share.take(job.chunk)) < share.end;) {
+      try {
+        job.fn(job.context, begin, std::min(begin + job.chunk, share.end), worker);
+      } catch (...) {
+        for (int k = 0; k < job.share_count; ++k) job.shares[k].drop();
+        std::lock_guard lock(pool.mutex);
+        if (!job.error) job.error = std::current_exception();
+      }
     }
   }
+  job.drained.store(true, std::memory_order_relaxed);
   inside = false;
 }
 
@@ -133,7 +167,8 @@ ParallelJob& wait_for_job(PoolState& pool, std::unique_lock<std::mutex>& lock) {
   }
 }
 
-void worker_main(PoolState& pool) {
+void worker_main(PoolState& pool, int number) {
+  seat = number;
   std::unique_lock lock(pool.mutex);
   for (;;) {
     ParallelJob& job = wait_for_job(pool, lock);
@@ -158,7 +193,7 @@ void start_workers_locked(PoolState& pool, int wanted) {
   SignalsBlocked signals_blocked;
   try {
     while (pool.workers < wanted) {
-      std::thread([&pool] { worker_main(pool); }).detach();
+      std::thread([&pool, number = pool.workers + 1] { worker_main(pool, number); }).detach();
       ++pool.workers;
     }
   } catch (const std::system_error&) {
@@ -179,9 +214,7 @@ void wait_for_helpers(PoolState& pool, ParallelJob& job) {
 
 void run_parallel(int64_t n, int64_t chunk, int threads, RangeFn fn, void* context) {
   PoolState& pool = pool_state();
-  const int64_t ranges = (n - 1) / chunk + 1;
-  const int max_helpers = static_cast<int>(std::min<int64_t>(threads - 1, ranges - 1));
-  ParallelJob job(fn, context, n, chunk, max_helpers);
+  ParallelJob job(fn, context, n, chunk, threads);
   int to_wake = 0;
   {
     std::lock_guard lock(pool.mutex);
@@ -192,7 +225,7 @@ void run_parallel(int64_t n, int64_t chunk, int threads, RangeFn fn, void* conte
     pool.jobs = &job;
     pool.caller_cpu.store(current_cpu(), std::memory_order_relaxed);
     pool.arrivals.fetch_add(1, std::memory_order_release);
-    to_wake = std::min(pool.sleepers, max_helpers);
+    to_wake = std::min(pool.sleepers, job.max_helpers);
   }
   for (; to_wake > 0; --to_wake) pool.work_came.notify_one();
   run_ranges(pool, job, 0);
@@ -231,7 +264,19 @@ struct Scratch {
   ~Scratch() { std::free(memory); }
 };
 
-thread_local Scratch scratch;
+thread_local Scratch scratch, panels;
+
+void* grown(Scratch& memory, size_t bytes) {
+  if (bytes > memory.bytes) {
+    const size_t rounded = (std::max(bytes, memory.bytes * 2) + 63) / 64 * 64;
+    std::free(memory.memory);
+    memory.bytes = 0;
+    memory.memory = std::aligned_alloc(64, rounded);
+    if (memory.memory == nullptr) throw std::bad_alloc();
+    memory.bytes = rounded;
+  }
+  return memory.memory;
+}
 
 }  // namespace
 
@@ -280,16 +325,17 @@ void parallel_for_impl(int64_t n, int64_t grain, RangeFn fn, void* context) {
   run_parallel(n, chunk, threads, fn, context);
 }
 
-void* thread_scratch(size_t bytes) {
-  if (bytes > scratch.bytes) {
-    const size_t rounded = (std::max(bytes, scratch.bytes * 2) + 63) / 64 * 64;
-    std::free(scratch.memory);
-    scratch.bytes = 0;
-    scratch.memory = std::aligned_alloc(64, rounded);
-    if (scratch.memory == nullptr) throw std::bad_alloc();
-    scratch.bytes = rounded;
+void parallel_for_each_impl(int64_t n, RangeFn fn, void* context) {
+  if (n <= 0) return;
+  const int threads = inside || n == 1 ? 1 : num_threads();
+  if (threads == 1) {
+    fn(context, 0, n, 0);
+  } else {
+    run_parallel(n, 1, threads, fn, context);
   }
-  return scratch.memory;
 }
+
+void* thread_scratch(size_t bytes) { return grown(scratch, bytes); }
+void* thread_panels(size_t bytes) { return grown(panels, bytes); }
 
 }  // namespace jato

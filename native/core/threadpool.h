@@ -33,6 +33,7 @@ using RangeFn = void (*)(void* context, int64_t begin, int64_t end, int worker);
 // `worker` is below the caller's num_threads() and differs between ranges that run at the same time.  The
 // first exception of fn ends the loop early and is thrown to the caller.
 void parallel_for_impl(int64_t n, int64_t grain, RangeFn fn, void* context);
+void parallel_for_each_impl(int64_t n, RangeFn fn, void* context);
 
 template <class F>
 void parallel_for(int64_t n, int64_t grain, F&& fn) {
@@ -45,11 +46,27 @@ void parallel_for(int64_t n, int64_t grain, F&& fn) {
       const_cast<void*>(static_cast<const void*>(&fn)));
 }
 
+// fn(i, worker) for each i below n.  Of T threads the first begins with the first n / T items, and so on; who
+// has done its own takes those of others, one by one.
+template <class F>
+void parallel_for_each(int64_t n, F&& fn) {
+  using Callable = std::remove_reference_t<F>;
+  parallel_for_each_impl(
+      n,
+      [](void* context, int64_t begin, int64_t end, int worker) {
+        for (int64_t i = begin; i < end; ++i) (*static_cast<Callable*>(context))(i, worker);
+      },
+      const_cast<void*>(static_cast<const void*>(&fn)));
+}
+
 // True while the calling thread runs a range of a parallel_for.
 bool in_parallel_region();
 
 // Scratch memory of the calling thread: at least `bytes`, 64-byte aligned, valid until this
 // thread asks again.  Only grows.
 void* thread_scratch(size_t bytes);
+// The same for memory that outlasts uses of thread_scratch: the packed factor of a matrix product whose
+// rows are followed by other work.
+void* thread_panels(size_t bytes);
 
 }  // namespace jato
