@@ -309,6 +309,11 @@ SharedProduct<T>::SharedProduct(const BlockProduct<T>& p, int64_t threads)
 }
 
 template <class T>
+int64_t SharedProduct<T>::least_rows() const {
+  return panel_bytes() <= kOwnPanels ? kTileRows : kRowBlock;
+}
+
+template <class T>
 size_t SharedProduct<T>::panel_bytes() const {
   return static_cast<size_t>(product_.k * column_blocks_ * kTileColumns<T>) * sizeof(T);
 }

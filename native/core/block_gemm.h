@@ -46,6 +46,9 @@ class SharedProduct {
   // Rows of A that stay in the second-level cache beside panels of B.
   static constexpr int64_t kRowBlock = 168;
 
+  // Rows that are worth being computed by themselves: fewer when B's panels lie in the thread's caches.
+  int64_t least_rows() const;
+
   // One thread's part: make it on the thread, which must make no other while it is in use.
   class Part {
    public:

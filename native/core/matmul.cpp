@@ -38,7 +38,6 @@ constexpr double kBalanceWork = 64e6;
 // No part is larger than about 20 ms of work on one thread: between parts a run can be cancelled.
 constexpr double kLargestPart = 1e9;
 constexpr int64_t kBlockEdge = 64;  // smallest edge of a block of C worth a thread
-constexpr int64_t kLeastBlock = 14;  // rows of a block of C that all threads share: one tile
 constexpr int64_t kRounding = 16;   // edges are multiples: the width of BLAS's kernels
 constexpr int64_t kSmallestDepth = 256;
 constexpr double kLargestSum = 1e6;  // elements of a C of which each thread may have its own
@@ -338,11 +337,11 @@ int64_t block_edge(const Product<T>& p) {
 
 // Ends of the blocks of rows: for each thread as many, which together are its rows.  Blocks are multiples of
 // `unit` and have at most about `wanted` rows; a thread's last ones shrink, so that a thread that was slower
-// (by 4 %, measured, when something else used its processor) leaves the others little to wait for.  Some
-// of the last thread's may be empty.
-std::vector<int64_t> ends_of_blocks(int64_t rows, int64_t unit, int64_t wanted, int64_t threads) {
+// (by 4 %, measured, when something else used its processor) leaves the others little to wait for.  `least`
+// rows are worth a block.  Some of the last thread's blocks may be empty.
+std::vector<int64_t> ends_of_blocks(int64_t rows, int64_t unit, int64_t wanted, int64_t least, int64_t threads) {
   const int64_t share = ceil_divide(ceil_divide(rows, unit), threads) * unit;
-  const int64_t least = threads > 1 ? std::min(kLeastBlock, wanted) : wanted;
+  least = threads > 1 ? std::min(least, wanted) : wanted;
   std::vector<int64_t> ends;
   for (int64_t end = 0; end < share;) {
     const int64_t size = std::clamp((share - end) / 2, least, wanted);
@@ -370,14 +369,14 @@ bool multiply_in_row_blocks(const Product<T>& p, int64_t unit, int64_t wanted, c
     const auto block = block_product(p);
     if (p.m < kBlockEdge * threads || !block || !SharedProduct<T>::suits(*block)) return false;
     if (ceil_divide(p.m, unit) < threads) return false;
-    const std::vector<int64_t> ends = ends_of_blocks(p.m, unit, wanted, threads);
-    const auto count = static_cast<int64_t>(ends.size());
     std::optional<SharedProduct<T>> shared;
     try {
       shared.emplace(*block, threads);
     } catch (const OutOfMemory&) {  // the other ways need no block for all of B
       return false;
     }
+    const std::vector<int64_t> ends = ends_of_blocks(p.m, unit, wanted, shared->least_rows(), threads);
+    const auto count = static_cast<int64_t>(ends.size());
     std::vector<std::optional<typename SharedProduct<T>::Part>> parts(static_cast<size_t>(threads));
     parallel_for_each(count, [&](int64_t i, int worker) {
       const int64_t first = i > 0 ? ends[static_cast<size_t>(i) - 1] : 0, last = ends[static_cast<size_t>(i)];

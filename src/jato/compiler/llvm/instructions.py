@@ -10,6 +10,7 @@ own bfloat goes through a library call, or flushes subnormals).  Signedness live
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from collections.abc import Callable, Sequence
 
@@ -159,8 +160,6 @@ def emit_operation(
         return function(code, operands[0], source, dtype, lanes)
     if op == "is_nan":
         return code.ins(f"fcmp uno {type_of(source, lanes)} {operands[0]}, {operands[0]}")
-    if op == "lookup":
-        return _lookup(code, operands[0], attr, lanes)  # type: ignore[arg-type]
     return _SPECIAL[op](code, op, dtype, operands, lanes)
 
 
@@ -334,22 +333,38 @@ def _mulhi_by_halves(code: Code, dtype: str, v: Sequence[str], lanes: int) -> st
     return both("sub", both("sub", high, first), second)
 
 
-# Elements of a table that one instruction looks up in two registers.
-_TABLE = 32
+# ---- tables in registers (AVX-512 only: math/__init__.py makes no lookups for other machines)
+
+TABLE = 32  # elements that one instruction looks up, in two registers
+_HALF = TABLE // 2
 
 
-def _lookup(code: Code, index: str, table: tuple[float, ...], lanes: int) -> str:
-    """table[index % 32]: a permutation of two registers by the low 5 bits of the index.
+def table_halves(code: Code, table: tuple[float, ...]) -> tuple[str, str]:
+    """The two registers of a table.  They are loaded from a constant array: as vector constants they
+    would take LLVM's instruction selection 1 ms for six tables."""
+    numbers = [constant(value, "f32") for value in table]
+    name = "table_" + hashlib.blake2b(" ".join(numbers).encode(), digest_size=8).hexdigest()
+    elements = ", ".join(f"float {number}" for number in numbers)
+    code.function.declarations[name] = (
+        f"@{name} = private unnamed_addr constant [{TABLE} x float] [{elements}], align 64"
+    )
+    kind = f"<{_HALF} x float>"
+    second = code.ins(f"getelementptr float, ptr @{name}, i64 {_HALF}")
+    low, high = (
+        code.ins(f"load {kind}, ptr {place}, align 64, !invariant.load !0")
+        for place in (f"@{name}", second)
+    )
+    return low, high
 
-    AVX-512 only: math/__init__.py makes no lookups for other machines."""
-    half = _TABLE // 2
-    if lanes > half:
-        firsts = range(0, lanes, half)
+
+def lookup(code: Code, index: str, halves: tuple[str, str], lanes: int) -> str:
+    """table[index % 32]: a permutation of two registers by the low 5 bits of the index."""
+    if lanes > _HALF:
         parts = [
-            _lookup(code, _lanes(code, index, "i32", lanes, range(i, i + half)), table, half)
-            for i in firsts
+            lookup(code, _lanes(code, index, "i32", lanes, range(i, i + _HALF)), halves, _HALF)
+            for i in range(0, lanes, _HALF)
         ]
-        size = half
+        size = _HALF
         while len(parts) > 1:
             kind, size = f"<{size} x float>", 2 * size
             order = ", ".join(f"i32 {i}" for i in range(size))
@@ -359,23 +374,19 @@ def _lookup(code: Code, index: str, table: tuple[float, ...], lanes: int) -> str
             ]
         return parts[0]
     if not lanes:
-        wide = code.ins(f"insertelement <{half} x i32> poison, i32 {index}, i64 0")
-    elif lanes < half:
-        wide = _lanes(code, index, "i32", lanes, range(half))
+        wide = code.ins(f"insertelement <{_HALF} x i32> poison, i32 {index}, i64 0")
+    elif lanes < _HALF:
+        wide = _lanes(code, index, "i32", lanes, range(_HALF))
     else:
         wide = index
-    kind = f"<{half} x float>"
-    low, high = (
-        "<" + ", ".join(f"float {constant(v, 'f32')}" for v in part) + ">"
-        for part in (table[:half], table[half:])
-    )
+    kind = f"<{_HALF} x float>"
     found = code.call(
-        "llvm.x86.avx512.vpermi2var.ps.512", kind, [kind, f"<{half} x i32>", kind],
-        [low, wide, high],
+        "llvm.x86.avx512.vpermi2var.ps.512", kind, [kind, f"<{_HALF} x i32>", kind],
+        [halves[0], wide, halves[1]],
     )  # fmt: skip
     if not lanes:
         return code.ins(f"extractelement {kind} {found}, i64 0")
-    return found if lanes == half else _lanes(code, found, "float", half, range(lanes))
+    return found if lanes == _HALF else _lanes(code, found, "float", _HALF, range(lanes))
 
 
 def _lanes(code: Code, vector: str, scalar_type: str, lanes: int, chosen: range) -> str:

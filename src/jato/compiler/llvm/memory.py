@@ -38,6 +38,7 @@ MOST_PREFETCHES = 4
 # Loads of one loop body that branch: by a mask, or whole.  A load by a mask takes 1.3 cycles more
 # (Zen 5; tanh(x + b) over rows of 200, 42 instead of 34 us), and the branch goes one way but for the
 # last iteration.  A copy of the body without masks runs as fast, but costs twice the code generation.
+# Loads of several vectors do not branch: such bodies are light, and take 1.2 times as long with it.
 MOST_BRANCHED_LOADS = 4
 
 
@@ -49,8 +50,8 @@ class MemoryEmitter(ValueEmitter):
         self.in_place = in_place
         self.has_masks = target.has_masks
         self.pairs: dict[Expr, Expr] = {}  # load of one half of (2i, 2i + 1) -> of the other
-        # a mask of the first lanes of a loop -> an i1, whether it has all lanes
-        self.all_active: dict[str, str] = {}
+        # a mask of the first lanes of a loop -> an i1, whether it has all lanes, and the loop's body
+        self.all_active: dict[str, tuple[str, Code]] = {}
         self._branched_loads: dict[Code, int] = {}
         self._prefetches: dict[tuple[Code, Buffer], int] = {}
         # the load being emitted reads the same row in each iteration of an outer loop
@@ -268,7 +269,8 @@ class MemoryEmitter(ValueEmitter):
         types = ["ptr", "i32", f"<{lanes} x i1>", kind]
         name = f"llvm.masked.load.{ins.suffix(kind)}.p0"
         operands = [address, str(align), mask, other]
-        all_active = self._branches_to_whole(code, mask)
+        one_vector = lanes * align * 8 <= self.target.vector_bits
+        all_active = self._branches_to_whole(code, mask) if one_vector else None
         if all_active is None:
             return code.call(name, kind, types, operands)
         whole, part, done = (self.text.label(x) for x in ("whole", "part", "loaded"))
@@ -284,9 +286,10 @@ class MemoryEmitter(ValueEmitter):
 
     def _branches_to_whole(self, code: Code, mask: str) -> str | None:
         """The condition under which a load by this mask is a load of all lanes, if it is worth a
-        branch: in the loop's own code, and a few times."""
-        condition = self.all_active.get(mask)
-        if condition is None or code is not self.code:
+        branch: in the loop's own code, and a few times.  (In a short loop within, the branches cost
+        more than the masks: sums of columns took 1.2 times as long.)"""
+        condition, body = self.all_active.get(mask, (None, None))
+        if code is not body:
             return None
         count = self._branched_loads.get(code, 0)
         if count >= MOST_BRANCHED_LOADS:

@@ -130,7 +130,7 @@ class ReduceEmitter(LoopEmitter):
             self._carry(loop, ins.type_of(e.dtype, width), text)
             for e, text in zip(statement.elements, init, strict=True)
         ]
-        mask = self._mask_of_iteration(loop.counter, stop, lanes) if masked else None
+        mask = self._mask_of_iteration(statement, loop.counter, stop, lanes) if masked else None
         nexts = self._iteration(
             statement, loop.counter, width, lanes, mask, [phi.name for phi in phis]
         )

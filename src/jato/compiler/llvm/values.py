@@ -77,6 +77,7 @@ class ValueEmitter:
         self.values: dict[Expr, Val] = {}
         self.expansions: dict[Expr, Expr] = {}
         self.expander = Builder(_EXPANSION_SERIAL)
+        self.lookup_tables: dict[tuple[float, ...], tuple[str, str]] = {}
         self.functions: MathFunctions | None = None
         self.called: frozenset[tuple[str, str]] = frozenset()  # (opcode, dtype) not expanded here
         self.lanes = 0  # of the enclosing vector loop
@@ -259,11 +260,20 @@ class ValueEmitter:
         if SCALAR_OPS[op].kind == "math" and self.functions is not None:
             return self._call(code, node, vals, lanes, level)
         operands = [self.vector(v, a.dtype, lanes) for v, a in zip(vals, args, strict=True)]
+        if op == "lookup":
+            return Val(ins.lookup(code, operands[0], self._halves(node.attr), lanes), lanes, level)
         if index and lanes and op in ("div", "rem") and vals[1].lanes == 0:
             text = self._divide_indices(code, op, operands[0], vals[1], lanes)
             return Val(text, lanes, level, None, True)
         text = ins.emit_operation(code, op, node.attr, dtype, args[-1].dtype, operands, lanes)
         return Val(text, lanes, level, None, index)
+
+    def _halves(self, table: tuple[float, ...]) -> tuple[str, str]:
+        """A table in two registers, loaded once at the function's beginning."""
+        known = self.lookup_tables.get(table)
+        if known is None:
+            known = self.lookup_tables[table] = ins.table_halves(self.scopes[0].code, table)
+        return known
 
     def _call(self, code: Code, node: Expr, vals: list[Val], lanes: int, level: int) -> Val:
         """A math opcode as a call of the module's function for it."""

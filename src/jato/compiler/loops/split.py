@@ -99,15 +99,15 @@ class SplitSchedule(GroupSchedule):
     def chunk_length(self, extent: int, inner: int, row: int) -> int:
         """How much of the first axis (`inner` elements for each step along it) one chunk gets.
 
-        At most MOST_CHUNKS, of at least half of SPLIT_ELEMENTS; where there are several for each
+        At most MOST_CHUNKS, of at least an eighth of SPLIT_ELEMENTS; where there are several for each
         thread, their number is about a multiple of EVEN_CHUNKS, so that threads get equal shares.
-        Chunks much longer than a `row` of the array end where one ends, so that they can follow a
+        Chunks of two and more `row`s of the array end where one ends, so that they can follow a
         matrix product by rows."""
-        chunk = max(ceil(cost.SPLIT_ELEMENTS / 2 / inner), ceil(extent / MOST_CHUNKS))
+        chunk = max(ceil(cost.SPLIT_ELEMENTS / 8 / inner), ceil(extent / MOST_CHUNKS))
         chunks = ceil(extent / chunk)
         if chunks > EVEN_CHUNKS // 2:
             chunk = ceil(extent / min(MOST_CHUNKS, ceil(chunks / EVEN_CHUNKS) * EVEN_CHUNKS))
-        if row <= chunk // 8:
+        if row <= chunk // 2:
             chunk = ceil(chunk / row) * row
         return chunk
 
