@@ -71,6 +71,16 @@ def test_transposes_of_three_axes(order, shape):
     np.testing.assert_array_equal(y, np.transpose(x, order) * 2)
 
 
+@pytest.mark.parametrize("order", [(0, 2, 3, 1), (0, 3, 1, 2), (1, 0, 3, 2), (0, 1, 3, 2)])
+@pytest.mark.parametrize("shape", [(2, 64, 64, 64), (3, 20, 17, 33), (1, 65, 18, 70)])
+def test_transposes_in_a_batch_go_through_a_tile(order, shape):
+    x = data(*shape)
+    watched = watch(lambda x: jnp.transpose(x, order) * 2, x)
+    np.testing.assert_array_equal(watched.results, np.transpose(x, order) * 2)
+    assert watched.forms == ["map_tiled"]
+    assert "local" in watched.patterns[0]  # the tile
+
+
 @pytest.mark.parametrize("rows", (1, 2, 5, 33, 70))
 @pytest.mark.parametrize("n", SIZES)
 def test_reductions_both_ways(rows, n):

@@ -38,22 +38,24 @@ class ElementwiseSchedule(GroupSchedule):
         dims = [n for n in shape if n != 1]
         if not dims or self.is_pointwise() or (dims[-1] < SHORT_AXIS and prod(shape) > dims[-1]):
             return self.flat(dims)
-        for first in range(len(dims) - 1):
+        for first in range(len(dims)):
             nest = self.by_rows(dims[:first], dims[first:]) if first else self.flat(dims)
-            if nest is not None and not divides(nest.kernel):
-                return nest
-        nest = self.by_rows(dims[:-1], dims[-1:]) if len(dims) > 1 else self.flat(dims)
-        crossing = self.crossing_axis(dims) if len(dims) > 1 else None
-        return nest if crossing is None else self.tiled(dims, crossing)
+            if not divides(nest.kernel):
+                break
+        outer, inner = dims[:first], dims[first:]
+        crossing = self.crossing_axis(outer, inner)
+        return nest if crossing is None else self.tiled(outer, inner, crossing)
 
-    def crossing_axis(self, dims: list[int]) -> int | None:
-        """The axis (of those longer than 1) along which a read is contiguous that is strided
-        along the last one; None if there is no such read."""
+    def crossing_axis(self, outer: list[int], inner: list[int]) -> int | None:
+        """The outer axis along which a read is contiguous that is strided along the inner axes,
+        walked as one; None if there is no such read."""
         b = Builder()
         lowering = Lowering(b, self.nodes)
+        dims = [*outer, prod(inner)]
         variables = tuple(b.var("i", "i64", 0, n - 1) for n in dims)
         with b.block() as body:
-            self.store_all(lowering, self.full_index(lowering, variables))
+            at = variables[:-1] + lowering.unravel(variables[-1], tuple(inner))
+            self.store_all(lowering, self.full_index(lowering, at))
         for load in loads(body):
             terms = b.linear(load.args[0]).terms
             if terms.get((variables[-1],), 0) in (0, 1, -1, 2):
@@ -120,16 +122,17 @@ class ElementwiseSchedule(GroupSchedule):
         nest = self.nest(lowering, "map", rows * chunks, 1, ceil(length / chunks))
         return nest, found
 
-    def tiled(self, dims: list[int], crossing: int) -> LoopNest:
-        """Blocks of the last axis by axis `crossing`, along which some reads are contiguous.
+    def tiled(self, outer: list[int], inner: list[int], crossing: int) -> LoopNest:
+        """Blocks of the inner axes, walked as one, by outer axis `crossing`, along which some reads
+        are contiguous.
 
         before: for p: for i (lanes): out[p, i] = in[i, p]     a cache line per element read
         after:  for each block: tile[i, p] = in[i, p]  (p in lanes)
                                 for p: for i (lanes): out[p, i] = tile[i, p]
         """
         b = Builder()
-        others = [n for a, n in enumerate(dims[:-1]) if a != crossing]
-        height, width = dims[crossing], dims[-1]
+        others = [n for a, n in enumerate(outer) if a != crossing]
+        height, width = outer[crossing], prod(inner)
         down, across = ceil(height / TILE_HEIGHT), ceil(width / TILE_WIDTH)
         grid = prod(others) * down * across
         g = b.var("g", "i64", 0, max(0, grid - 1))
@@ -139,13 +142,16 @@ class ElementwiseSchedule(GroupSchedule):
             left, top = b.mul(column, b.index(TILE_WIDTH)), b.mul(row, b.index(TILE_HEIGHT))
             right = b.limited(b.add(left, b.index(TILE_WIDTH)), b.index(width))
             bottom = b.limited(b.add(top, b.index(TILE_HEIGHT)), b.index(height))
-            lowering = TileLowering(b, self.nodes, (left, right), (top, bottom), self.width)
+            lowering = TileLowering(
+                b, self.nodes, g, (left, right), (top, bottom), self.width
+            )
             with b.block() as main:
                 with b.for_("p", top, bottom) as p, b.for_("i", left, right, self.width) as v:
                     lowering.v, lowering.p = v, p
                     index = list(lowering.unravel(other, tuple(others)))
                     index.insert(crossing, p)
-                    self.store_all(lowering, self.full_index(lowering, (*index, v)))
+                    index += lowering.unravel(v, tuple(inner))
+                    self.store_all(lowering, self.full_index(lowering, tuple(index)))
             for statement in (*lowering.copies, *main):
                 b.append(statement)
         b.append(For(g, b.grid_begin(), b.grid_end(), tuple(body)))

@@ -9,6 +9,7 @@ from jato.compiler.loops.lower import Index, Lowering
 from jato.compiler.loops.walk import variables_below
 from jato.core.graph import Node, Var
 from jato.loopir.builder import Builder
+from jato.loopir.grammar import Expr
 from jato.loopir.index_math import Linear
 
 # Block of a transposed read: 4 cache lines of 4-byte elements from each row, in and out.
@@ -21,10 +22,11 @@ class TileLowering(Lowering):
     go through a tile of local memory, which `copies` fill beforehand."""
 
     def __init__(
-        self, b: Builder, nodes: list[Node], columns: tuple[Any, Any], rows: tuple[Any, Any],
-        width: int,
+        self, b: Builder, nodes: list[Node], block: Expr, columns: tuple[Any, Any],
+        rows: tuple[Any, Any], width: int,
     ):  # fmt: skip
         super().__init__(b, nodes)
+        self.block = block
         self.columns = columns
         self.rows = rows
         self.width = width
@@ -40,7 +42,7 @@ class TileLowering(Lowering):
         crosses = form.terms.get((self.p,)) == 1 and stride not in (0, 1)
         rest = {m: c for m, c in form.terms.items() if m not in ((self.v,), (self.p,))}
         # the copies are made before the loops over the block: they know the block alone
-        known = variables_below((*self.columns, *self.rows))
+        known = variables_below((self.block, *self.columns, *self.rows))
         if b._guards or not crosses or any(not variables_below(m) <= known for m in rest):
             return super().load(var, index)
         key = (var, tuple(rest.items()), form.const, stride)
