@@ -217,3 +217,19 @@ def test_long_sums_are_folded():
     x = np.full(2_000_003, 0.1, "float32")
     for f in (jnp.sum, lambda x: x.reshape(1, -1).sum(1)[0], lambda x: (x * 1).sum()):
         assert float(jato.jit(f)(x)) == pytest.approx(2_000_003 * float(np.float32(0.1)), rel=5e-6)
+
+
+@pytest.mark.parametrize("length", [16, 17, 31, 32, 33, 64, 127, 128, 129])
+def test_short_rows_under_several_axes(length):
+    """The last outer axis is a loop of its own where the rows' places would be divided for."""
+    a, b = data(40, 1, length), data(1, 9, length)
+    watched = watch(lambda a, b: a * b, a, b)
+    np.testing.assert_array_equal(watched.results, a * b)
+    if host().vector_bits == 512:
+        loops = watched.patterns[0].count("  for ")
+        assert loops == (3 if length <= 128 else 2), watched.patterns[0]
+    c, d = data(5, 8, 4, length), data(8, 4)
+    kron = jato.jit(lambda c, d: (c * d[:, :, None], jnp.kron(c[0, 0], d), c[:, ::-1] - c))
+    want = c * d[:, :, None], np.kron(c[0, 0], d), c[:, ::-1] - c
+    for g, w in zip(kron(c, d), want, strict=True):
+        np.testing.assert_array_equal(g, w)

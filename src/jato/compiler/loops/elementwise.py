@@ -13,7 +13,7 @@ from jato.compiler.fusion import cost
 from jato.compiler.loops.borders import MOST_COST, MOST_CUTS, cut_points
 from jato.compiler.loops.group import GroupSchedule
 from jato.compiler.loops.lower import Index, Lowering
-from jato.compiler.loops.nest import LoopNest, chunk_bounds, divides, with_ones
+from jato.compiler.loops.nest import LoopNest, chunk_bounds, divides, grid_variables, nested, with_ones
 from jato.compiler.loops.prefetch import prefetch_elements, prefetch_rows
 from jato.compiler.loops.tile import TILE_HEIGHT, TILE_WIDTH, TileLowering
 from jato.compiler.loops.walk import loads
@@ -26,6 +26,11 @@ from jato.ops.reduction_family import Reduction
 SHORT_AXIS = 16
 # Elements of a vector loop that one grid step gets at the most, when there are few outer steps.
 CHUNK = 1 << 14
+# Rows of at most so many vectors cost less than the divisions for their place, where there are several
+# outer axes (kron of 64 x 64 and 32 x 32, rows of 2 vectors: 430 us, of which 300 are memory).
+SHORT_ROW = 8
+# ... and grid steps that must be left when the last outer axis is a loop within them.
+FEWEST_RUNS = 32
 # Loops of fewer vectors are not worth cutting at the borders of their guards.
 SHORTEST_CUT = 4
 
@@ -83,18 +88,30 @@ class ElementwiseSchedule(GroupSchedule):
 
     def by_rows(self, outer: list[int], inner: list[int]) -> LoopNest:
         """Grid over the outer axes (and chunks of the inner loop), vector loop over the inner."""
-        nest, cuts = self.rows_in_pieces(outer, inner, [])
-        if 0 < len(cuts) <= MOST_CUTS and self.group.cost <= MOST_COST:
-            nest, _ = self.rows_in_pieces(outer, inner, cuts)
+        nest, cuts = self.rows_in_pieces(outer, inner, [], False)
+        in_runs = (
+            len(outer) > 1
+            and prod(inner) <= SHORT_ROW * self.width
+            and prod(outer[:-1]) >= FEWEST_RUNS
+            and divides(nest.kernel, *grid_variables(nest.kernel))
+        )
+        is_cut = 0 < len(cuts) <= MOST_CUTS and self.group.cost <= MOST_COST
+        if is_cut or in_runs:
+            nest, _ = self.rows_in_pieces(outer, inner, cuts if is_cut else [], in_runs)
         return nest
 
     def rows_in_pieces(
-        self, outer: list[int], inner: list[int], cuts: list[int]
+        self, outer: list[int], inner: list[int], cuts: list[int], in_runs: bool
     ) -> tuple[LoopNest, list[int]]:
-        """The inner loop cut at `cuts`; and where it should be (borders.py)."""
+        """The inner loop cut at `cuts`; and where it should be (borders.py).  `in_runs`: the last outer
+        axis is a loop within a grid step."""
         b = Builder()
         lowering = Lowering(b, self.nodes)
         rows, length = prod(outer), prod(inner)
+        runs = 1
+        if in_runs:
+            outer, runs = outer[:-1], outer[-1]
+            rows //= runs
         chunks = ceil(length / CHUNK) if rows < 32 and length > 2 * CHUNK else 1
         g = b.var("g", "i64", 0, max(0, rows * chunks - 1))
         lanes = self.lanes(length, self.unroll())
@@ -102,24 +119,29 @@ class ElementwiseSchedule(GroupSchedule):
         with b.block() as body:
             row, start, stop = chunk_bounds(b, g, chunks, length)
             ends = [*cuts, length]
-            for first, last in zip([0, *cuts], ends, strict=True):
-                if cuts:
-                    start, stop = b.index(first), b.index(last)
-                wide = lanes if last - first >= self.width else 1
-                with b.for_("i", start, stop, wide) as v:
-                    at = lowering.unravel(row, tuple(outer)) + lowering.unravel(v, tuple(inner))
-                    with b.block() as inside:
-                        self.store_all(lowering, self.full_index(lowering, at))
-                    if wide > 1:
-                        prefetch_elements(lowering, inside, v, stop)
-                        bytes_of_row = length * max(o.aval.itemsize for o in self.group.outputs)
-                        prefetch_rows(lowering, inside, v, g, rows * chunks, bytes_of_row)
-                    for statement in inside:
-                        b.append(statement)
-                if chunks == 1 and not cuts and length >= SHORTEST_CUT * self.width:
-                    found = cut_points(b, inside, v, length)
+            with nested(b, [runs] if runs > 1 else [], 1) as run:
+                row_index = lowering.unravel(row, tuple(outer)) + tuple(run)
+                for first, last in zip([0, *cuts], ends, strict=True):
+                    if cuts:
+                        start, stop = b.index(first), b.index(last)
+                    wide = lanes if last - first >= self.width else 1
+                    with b.for_("i", start, stop, wide) as v:
+                        at = row_index + lowering.unravel(v, tuple(inner))
+                        with b.block() as inside:
+                            self.store_all(lowering, self.full_index(lowering, at))
+                        if wide > 1:
+                            prefetch_elements(lowering, inside, v, stop)
+                            if runs == 1:
+                                itemsize = max(o.aval.itemsize for o in self.group.outputs)
+                                prefetch_rows(
+                                    lowering, inside, v, g, rows * chunks, length * itemsize
+                                )
+                        for statement in inside:
+                            b.append(statement)
+                    if chunks == 1 and not cuts and length >= SHORTEST_CUT * self.width:
+                        found = cut_points(b, inside, v, length)
         b.append(For(g, b.grid_begin(), b.grid_end(), tuple(body)))
-        nest = self.nest(lowering, "map", rows * chunks, 1, ceil(length / chunks))
+        nest = self.nest(lowering, "map", rows * chunks, 1, runs * ceil(length / chunks))
         return nest, found
 
     def tiled(self, outer: list[int], inner: list[int], crossing: int) -> LoopNest:

@@ -114,6 +114,11 @@ def divides(kernel: Kernel, *of: Expr) -> bool:
     )
 
 
+def grid_variables(kernel: Kernel) -> list[Expr]:
+    """The variables of the outermost loops."""
+    return [s.var for s in kernel.body if isinstance(s, For)]
+
+
 def long_loops(kernel: Kernel, length: int) -> list[Expr]:
     """The variables of the vector loops, without those over a small part of `length`: the borders
     of a loop cut where its guards change."""
