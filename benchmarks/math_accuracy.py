@@ -90,7 +90,7 @@ def node_count(opcode: str, dtype: str) -> tuple[int, int]:
     """(operations always run, operations of the rare path)."""
     b = Builder()
     args = [b.var(f"x{i}", dtype) for i in range(oracle.ARITY.get(opcode, 1))]
-    root = expand(b, opcode, args, dtype)
+    root = expand(b, opcode, args, dtype, host().has_tables)
 
     def below(start: list, through_slow: bool) -> set:
         pending, seen = start, set()

@@ -549,6 +549,9 @@ def print_inverse_pi() -> None:
     print("}")
 
 
+PIECES = 32  # compiler/llvm looks them up in two registers of 16
+
+
 def pieces(f: Function, width: float, limit: float, degree: int) -> tuple[list[list[float]], float]:
     """Polynomials of t = x - n width for f, odd and f(x) ~ x, on 32 pieces, lowest power first.
 
@@ -572,9 +575,6 @@ def pieces(f: Function, width: float, limit: float, degree: int) -> tuple[list[l
         rows.append(values)
         worst = min(worst, bits)
     return rows, float(worst)
-
-
-PIECES = 32
 
 
 def print_pieces(name: str, f: Function, width: float, limit: float, degree: int) -> None:

@@ -17,12 +17,12 @@ constexpr int64_t kDepth = 512;
 constexpr int64_t kMostColumns = 4096;
 // Panels of B that stay in the second-level cache together with rows of A.
 constexpr int64_t kPanelsInCache = 512 << 10;
-// A B whose panels take at most this much is packed by each thread for itself, if the thread has rows enough:
-// the fused packing takes as long as half a row of tiles, and no thread waits for lines that another one wrote
+// A B whose panels take at most this much is packed by each thread for itself, if each has kOwnRows rows: the
+// fused packing takes as long as half a row of tiles, and no thread waits for lines that another one wrote
 // (measured: on two processors without a common cache they cost 50 us of 470).
 constexpr size_t kOwnPanels = 1 << 20;
 constexpr int64_t kOwnRows = 8 * kTileRows;
-// A B whose panels take more than this is not packed as a whole.
+// A B whose panels take more than this is not multiplied by a SharedProduct.
 constexpr int64_t kMostShared = 64 << 20;
 
 // A block of A in memory of its own.
@@ -152,8 +152,10 @@ struct RowBlock {
     return depth / 16 * 16 + 48;  // an odd number of cache lines and a half
   }
 
-  // C's rows.  `panels` has the packed strips of B: claim(j) gives the memory of strip j, for the caller to
-  // pack it and say so by packed(j), unless somebody packed it or is at it; at(j) is the packed strip.
+  // C's rows.  `panels` has the strips of B (OwnPanels, SharedProduct::Panels):
+  //   memory(j)   the room of strip j
+  //   claim(j)    the same when the strip is unpacked: the caller packs it and then calls packed(j); else nullptr
+  //   at(j)       the strip, packed if it was not; waits for a thread that is packing it
   // Strips are taken in order from `start` on, and then from the first.
   template <class Panels>
   void multiply(const BlockProduct<T>& p, const Strips<T>& strips, bool accumulate, Panels& panels,

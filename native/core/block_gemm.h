@@ -38,18 +38,19 @@ bool block_gemm(const BlockProduct<double>& product);
 template <class T>
 class SharedProduct {
  public:
-  // Whether this machine has the kernels and B's panels are not too large to be kept as a whole.
+  // Whether this machine has the kernels and B's panels are not too large to be all kept at once.
   static bool suits(const BlockProduct<T>& product);
-  // For this many threads at the most.  Throws OutOfMemory when there is none for B's panels.
+  // For this many threads at the most.  Throws OutOfMemory when there is none for the panels of a large B.
   SharedProduct(const BlockProduct<T>& product, int64_t threads);
 
   // Rows of A that stay in the second-level cache beside panels of B.
   static constexpr int64_t kRowBlock = 168;
 
-  // Rows that are worth being computed by themselves: fewer when B's panels lie in the thread's caches.
+  // The fewest rows that are worth a call of multiply_rows: few when B's panels stay in the thread's caches.
   int64_t least_rows() const;
 
-  // One thread's part: make it on the thread, which must make no other while it is in use.
+  // One thread's part: made and used on the thread, which makes no other while it is in use (they would share
+  // thread_panels), and outlived by the product.
   class Part {
    public:
     explicit Part(SharedProduct& product);
@@ -60,9 +61,9 @@ class SharedProduct {
    private:
     SharedProduct& product_;
     T* memory_;                     // B's panels
-    std::atomic<uint8_t>* states_;  // of each panel
+    std::atomic<uint8_t>* states_;  // of each panel: unpacked, being packed, packed
     int64_t start_;                 // the panel to begin with
-    std::unique_ptr<std::atomic<uint8_t>[]> own_states_;
+    std::unique_ptr<std::atomic<uint8_t>[]> own_states_;  // when the panels are the thread's own
   };
 
  private:
@@ -74,9 +75,9 @@ class SharedProduct {
 
   BlockProduct<T> product_;
   int64_t depth_, depth_blocks_, column_blocks_, threads_;
-  std::atomic<int64_t> arrivals_{0};
   bool in_place_;
-  // Without them each thread has its own.
+  std::atomic<int64_t> arrivals_{0};  // parts made so far
+  // Panels that all threads share; null when each has its own.
   Ref<Block> memory_;
   std::unique_ptr<std::atomic<uint8_t>[]> states_;
 };

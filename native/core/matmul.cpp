@@ -9,7 +9,6 @@
 #include "matmul.h"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <climits>
 #include <complex>
@@ -335,11 +334,12 @@ int64_t block_edge(const Product<T>& p) {
   return by_rows ? 4 : 512;
 }
 
-// Ends of the blocks of rows: for each thread as many, which together are its rows.  Blocks are multiples of
-// `unit` and have at most about `wanted` rows; a thread's last ones shrink, so that a thread that was slower
-// (by 4 %, measured, when something else used its processor) leaves the others little to wait for.  `least`
-// rows are worth a block.  Some of the last thread's blocks may be empty.
-std::vector<int64_t> ends_of_blocks(int64_t rows, int64_t unit, int64_t wanted, int64_t least, int64_t threads) {
+// Where the blocks of rows end.  Each thread's share of the rows is cut into the same number of blocks.  They
+// are multiples of `unit` of at most about `wanted` rows, and shrink towards the end of the share down to
+// `least`, so that the others have little to wait for when one thread was slower (measured: by 4 %, when
+// something else used its processor).  The last blocks may be empty.
+std::vector<int64_t> ends_of_blocks(int64_t rows, int64_t unit, int64_t wanted, int64_t least,
+                                    int64_t threads) {
   const int64_t share = ceil_divide(ceil_divide(rows, unit), threads) * unit;
   least = threads > 1 ? std::min(least, wanted) : wanted;
   std::vector<int64_t> ends;
@@ -356,9 +356,10 @@ std::vector<int64_t> ends_of_blocks(int64_t rows, int64_t unit, int64_t wanted, 
   return ends;
 }
 
-// C by blocks of rows, all threads sharing the packed B; done(begin, end) after each block.  Blocks begin
-// at multiples of `unit` and have at most about `wanted` rows.  False, and nothing done, when there are too
-// few rows for the threads or there is no memory for B.
+// C by blocks of rows, all of them by a B packed once (SharedProduct); done(begin, end) after each block, on
+// the thread that computed it, and with no product by this way within.  Blocks begin at multiples of `unit`
+// and have at most about `wanted` rows.  False, and nothing done, when there are too few rows for the threads
+// or there is no memory for a shared B.
 template <class T, class Done>
 bool multiply_in_row_blocks(const Product<T>& p, int64_t unit, int64_t wanted, const volatile int32_t* cancel,
                             Done&& done) {
@@ -378,7 +379,7 @@ bool multiply_in_row_blocks(const Product<T>& p, int64_t unit, int64_t wanted, c
     const std::vector<int64_t> ends = ends_of_blocks(p.m, unit, wanted, shared->least_rows(), threads);
     const auto count = static_cast<int64_t>(ends.size());
     std::vector<std::optional<typename SharedProduct<T>::Part>> parts(static_cast<size_t>(threads));
-    parallel_for_each(count, [&](int64_t i, int worker) {
+    parallel_for_each(count, static_cast<int>(threads), [&](int64_t i, int worker) {
       const int64_t first = i > 0 ? ends[static_cast<size_t>(i) - 1] : 0, last = ends[static_cast<size_t>(i)];
       if (first == last || is_raised(cancel)) return;
       auto& part = parts[static_cast<size_t>(worker)];

@@ -108,7 +108,7 @@ typename Vector<T>::Mask mask_of(int64_t lanes) {
   return static_cast<typename V::Mask>((1u << count) - 1u);
 }
 
-// `packed`: where rows of B are copied while they pass, one behind the other; nullptr with Packs = false.
+// With Packs, rows of B are copied to `packed` one after another as they pass.
 template <class T, int Rows, int Vectors, bool Packs>
 JATO_AVX512_INLINE void run_tile(const Run* runs, int64_t count, const TileShape& shape, const T* a_start,
                                  const T* b_start, T* c, int64_t ldc, int64_t columns, bool accumulate,
@@ -169,8 +169,8 @@ JATO_AVX512 void tile(const Run* runs, int64_t count, const TileShape& shape, co
   run_tile<T, Rows, Vectors, false>(runs, count, shape, a, b, c, ldc, columns, accumulate, nullptr);
 }
 
-// A whole tile of kTileRows x kTileColumns from an unpacked B, which it packs by the way: that costs
-// less than half of packing before, which waits for memory while nothing is computed.
+// A whole tile of kTileRows x kTileColumns from an unpacked B, which it packs on the way: that costs less than
+// half of packing beforehand, which waits for memory while nothing is computed.
 template <class T>
 JATO_AVX512 void packing_tile(int64_t k, const TileShape& shape, const T* a, const T* b, T* c, int64_t ldc,
                               bool accumulate, T* packed) {
@@ -206,7 +206,7 @@ void copy_short(const T* from, int64_t count, T* to) {
 inline bool has_avx512() { return false; }
 
 template <class T>
-void packing_tile(int64_t, const TileShape&, const T*, const T*, T*, int64_t, bool, T*) {}
+void packing_tile(int64_t, const TileShape&, const T*, const T*, T*, int64_t, bool, T*) {}  // never called
 
 #endif
 

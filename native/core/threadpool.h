@@ -31,9 +31,9 @@ using RangeFn = void (*)(void* context, int64_t begin, int64_t end, int worker);
 
 // Calls fn on disjoint ranges that cover [0, n).  Each range begins at a multiple of `grain`;
 // `worker` is below the caller's num_threads() and differs between ranges that run at the same time.  The
-// first exception of fn ends the loop early and is thrown to the caller.
+// first exception of fn ends the loop early and is thrown to the caller.  Each thread begins with a share of
+// its own, the same one when it meets the same n again, and goes on with what is left of the others'.
 void parallel_for_impl(int64_t n, int64_t grain, RangeFn fn, void* context);
-void parallel_for_each_impl(int64_t n, RangeFn fn, void* context);
 
 template <class F>
 void parallel_for(int64_t n, int64_t grain, F&& fn) {
@@ -46,13 +46,16 @@ void parallel_for(int64_t n, int64_t grain, F&& fn) {
       const_cast<void*>(static_cast<const void*>(&fn)));
 }
 
-// fn(i, worker) for each i below n.  Of T threads the first begins with the first n / T items, and so on; who
-// has done its own takes those of others, one by one.
+// As parallel_for with each item a range of its own, on at most `threads` threads; `worker` is below `threads`.
+void parallel_for_each_impl(int64_t n, int threads, RangeFn fn, void* context);
+
+// fn(i, worker) for each i below n.  Of T threads the first begins with the first n / T items, and so on; one
+// that has done its own takes those of others, one by one.
 template <class F>
-void parallel_for_each(int64_t n, F&& fn) {
+void parallel_for_each(int64_t n, int threads, F&& fn) {
   using Callable = std::remove_reference_t<F>;
   parallel_for_each_impl(
-      n,
+      n, threads,
       [](void* context, int64_t begin, int64_t end, int worker) {
         for (int64_t i = begin; i < end; ++i) (*static_cast<Callable*>(context))(i, worker);
       },
@@ -65,8 +68,8 @@ bool in_parallel_region();
 // Scratch memory of the calling thread: at least `bytes`, 64-byte aligned, valid until this
 // thread asks again.  Only grows.
 void* thread_scratch(size_t bytes);
-// The same for memory that outlasts uses of thread_scratch: the packed factor of a matrix product whose
-// rows are followed by other work.
+// The same, but memory that uses of thread_scratch leave alone: the packed factor of a matrix product, between
+// whose blocks of rows a thread does other work.  By thread, so that it is in this thread's caches.
 void* thread_panels(size_t bytes);
 
 }  // namespace jato

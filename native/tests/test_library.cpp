@@ -214,6 +214,10 @@ void check_split_forms() {
       check_gemm_case<T>(shape, 0, form_b, 1, 1, 1, 0, false);
     }
   }
+  // whole tiles that pack B: a copy for each thread, and, of fewer rows, one that the threads share
+  check_gemm_case<T>({448, 70, 520}, 0, 0, 1, 1, 0, 0, false);
+  check_gemm_case<T>({672, 70, 520}, 1, 0, 1, 1, 1, 0, true);
+  check_gemm_case<T>({336, 70, 520}, 0, 0, 1, 1, 1, 0, false);
   // more columns than are packed at a time, the rest of them in two strips
   for (const int64_t n : {4096 + 4081, 4096 + 4088, 4096 + 4090}) {
     check_gemm_case<T>({30, n, 40}, 0, 0, 1, 1, 0, 0, false);

@@ -81,6 +81,40 @@ void test_threadpool(Runner& runner) {
     CHECK(alone);
   });
 
+  runner.run("each item of a list is done once", [] {
+    for (const int64_t n : {0, 1, 3, 4, 5, 64, 257, 1000}) {
+      for (const int threads : {1, 2, 3, 4, 100}) {
+        std::vector<std::atomic<int>> visits(static_cast<size_t>(n));
+        std::atomic<bool> numbered{true};
+        parallel_for_each(n, threads, [&](int64_t i, int worker) {
+          if (worker < 0 || worker >= threads) numbered = false;
+          visits[static_cast<size_t>(i)].fetch_add(1);
+        });
+        CHECK(numbered);
+        for (const auto& count : visits) CHECK_EQUAL(count.load(), 1);
+      }
+    }
+    CHECK_THROWS(std::out_of_range, parallel_for_each(100, 4, [](int64_t i, int) {
+                   if (i == 60) throw std::out_of_range("sixty");
+                 }));
+  });
+
+  runner.run("threads begin with shares of their own", [] {
+    // Both threads are held in their first items, so that neither can take the other's.
+    for (int round = 0; round < 50; ++round) {
+      std::atomic<int> begun{0};
+      std::atomic<int64_t> first[2] = {-1, -1};
+      parallel_for_each(10, 2, [&](int64_t i, int worker) {
+        int64_t none = -1;
+        if (!first[worker].compare_exchange_strong(none, i)) return;
+        ++begun;
+        while (begun < 2) std::this_thread::yield();
+      });
+      CHECK_EQUAL(first[0].load(), 0);
+      CHECK_EQUAL(first[1].load(), 5);
+    }
+  });
+
   runner.run("several threads take part", [] {
     std::atomic<int> waiting{0};
     parallel_for(2, 1, [&](int64_t, int64_t, int) {
@@ -152,6 +186,10 @@ void test_threadpool(Runner& runner) {
     void* other = nullptr;
     std::thread([&] { other = thread_scratch(10); }).join();
     CHECK(other != thread_scratch(10));
+    char* const panels = static_cast<char*>(thread_panels(100));
+    panels[99] = 2;
+    static_cast<char*>(thread_scratch(1000000))[99] = 3;
+    CHECK(thread_panels(100) == panels && panels[99] == 2);
   });
 
   runner.run("a forked child computes", [] {

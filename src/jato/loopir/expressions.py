@@ -529,7 +529,7 @@ class ExpressionBuilder(FunctionBuilder):
         return self._node("convert", (x,), dtype)
 
     def lookup(self, index: Expr, table: tuple[float, ...]) -> Expr:
-        """table[index % 32] of 32 f32, for a u32 index."""
+        """table[index % 32], for a u32 index and 32 numbers (LOOKUP_ENTRIES); gives f32."""
         if index.op == "const":
             return self._fold("lookup", (index,), "f32", table)
         return self._node("lookup", (index,), "f32", table)

@@ -2,7 +2,7 @@
 
 Kinds of opcode:
   machine     the LLVM emitter knows it (a few instructions)
-  math        expanded by compiler/llvm/math.py into machine opcodes before emission
+  math        expanded by compiler/llvm/math/ into machine opcodes before emission
 
 The NumPy reference of each opcode is what loopir/interp.py runs.
 
@@ -59,8 +59,9 @@ _define("is_nan", 1, "bool", "machine", "f")
 # Conversions.  float -> int saturates, NaN -> 0.  int -> int wraps.  any -> bool is != 0.
 # bitcast keeps the bits (equal itemsize).
 _define("convert bitcast", 1, "attr", "machine", "biuf")
-# lookup: entry (operand modulo 32) of a table of 32 f32, which is the attribute.  Only the expansions
-# of math opcodes make it, for machines that hold such a table in registers.
+# lookup: entry (operand modulo LOOKUP_ENTRIES) of a table of f32, which is the attribute.  Only the
+# expansions of math opcodes make it, for machines that hold such a table in two registers.
+LOOKUP_ENTRIES = 32
 _define("lookup", 1, "attr", "machine", "u")
 # Functions of one real argument, f32 and f64: at most 2 ULP, special values exact.
 _define(
@@ -71,3 +72,9 @@ _define(
 _define("erfinv lgamma digamma", 1, "same", "math", "f")  # erfinv: 4 ULP
 _define("atan2 hypot nextafter", 2, "same", "math", "f")
 _define("pow", 2, "same", "math", "f")  # 4 ULP
+
+
+def is_math(op: str) -> bool:
+    """Whether an operation of the loop IR is an opcode of kind `math`."""
+    info = SCALAR_OPS.get(op)
+    return info is not None and info.kind == "math"

@@ -25,7 +25,7 @@ from jato.loopir.grammar import (
     Store,
     TileCopy,
 )
-from jato.loopir.scalar_ops import SCALAR_OPS
+from jato.loopir.scalar_ops import LOOKUP_ENTRIES, SCALAR_OPS
 
 _LETTER = {"bool": "b", "f16": "h", "bf16": "h"}
 MAX_LANES = 512
@@ -263,7 +263,7 @@ class _Verifier:
             self.check(ITEMSIZE[types[0]] == ITEMSIZE[dtype], f"bitcast {types[0]} to {dtype}")
             return
         if op == "lookup":
-            right = types[0] == "u32" and dtype == "f32" and len(node.attr) == 32
+            right = types[0] == "u32" and dtype == "f32" and len(node.attr) == LOOKUP_ENTRIES
             self.check(right, f"lookup of {types[0]} in a table of {len(node.attr)} {dtype}")
             return
         if info.result == "same2":

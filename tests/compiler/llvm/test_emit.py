@@ -11,8 +11,10 @@ from kernel_runner import TARGETS, call, check
 from jato.base.errors import InternalError
 from jato.compiler.llvm.emit import emit_module
 from jato.compiler.llvm.link import assembly, compile_kernels
+from jato.compiler.llvm.memory import MOST_BRANCHED_LOADS
 from jato.loopir.builder import Builder
 from jato.loopir.complex import Complex
+from jato.loopir.grammar import Kernel
 from jato.loopir.reference import NUMPY_DTYPES
 
 W = 16
@@ -563,6 +565,48 @@ def test_invariants_leave_the_loop():
     assert inner.count("fmul") == 1
     assert "fma" not in inner and "mul i64" not in inner and "splat" not in inner
     assert "insertelement" not in inner
+
+
+def arithmetic(degree: int, loads: int, lanes: int, in_place: bool = False) -> Kernel:
+    """y[i] = some work on x[i] + ... + x[i + loads - 1]; `in_place`: y may be x."""
+    b = Builder()
+    x, y = b.input("x", "f32"), b.output("y", "f32")
+    with b.for_("i", b.grid_begin(), b.grid_end(), lanes=lanes) as i:
+        t = b.load(x, i)
+        for k in range(1, loads):
+            t = b.add(t, b.load(x, b.add(i, k)))
+        result = t
+        for _ in range(degree):
+            result = b.max(b.min(b.neg(b.abs(b.mul(result, t))), 4.0), -4.0)
+        b.store(y, i, result)
+    return b.kernel("arithmetic", in_place=in_place)
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("loads", [1, 2, 6])
+def test_branches_around_masks_change_nothing(loads, in_place):
+    codes = {}
+    kernel = arithmetic(6, loads, W, in_place)
+    for n in SIZES:
+        check(kernel, [floats(n + loads - 1), zeros(n)], end=n, codes=codes)
+
+
+@pytest.mark.skipif(not TARGETS[0].has_masks, reason="no cheap masks on this machine")
+@pytest.mark.parametrize(
+    ("degree", "loads", "lanes", "branches"),
+    [
+        (6, 1, W, 1),
+        (6, 2, W, 2),
+        (6, 6, W, MOST_BRANCHED_LOADS),
+        (0, 1, W, 0),  # light
+        (1, 3, W, 0),
+        (6, 1, 4 * W, 0),  # several vectors
+    ],
+)
+def test_heavy_bodies_branch_around_masks(degree, loads, lanes, branches):
+    inner = loop_bodies(emit_module([("k", arithmetic(degree, loads, lanes))], TARGETS[0]))
+    assert inner.count(f"= load <{lanes} x float>") == branches
+    assert inner.count(f"= call <{lanes} x float> @llvm.masked.load") == loads
 
 
 def test_equal_addresses_are_loaded_once():

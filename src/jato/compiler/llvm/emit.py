@@ -19,13 +19,13 @@ from jato.compiler.llvm import instructions as ins
 from jato.compiler.llvm.instructions import FunctionText
 from jato.compiler.llvm.loops import OpenLoop, Phi
 from jato.compiler.llvm.packed_loops import PackedLoopEmitter
-from jato.compiler.llvm.reductions import is_math
 from jato.compiler.llvm.superwords import find_packing
 from jato.compiler.llvm.target import Target
 from jato.compiler.llvm.values import MathFunctions, Val, any_of
 from jato.compiler.loops import walk
 from jato.compiler.loops.walk import extent_of
 from jato.loopir.grammar import ITEMSIZE, Buffer, Expr, For, If, Kernel, Loop, Prefetch, Reduce, Stmt, Store, TileCopy
+from jato.loopir.scalar_ops import is_math
 
 # Uses of one math opcode in a kernel from which it becomes a function of the module.
 CALL_THRESHOLD = 8
@@ -79,7 +79,7 @@ class KernelEmitter(PackedLoopEmitter):
         nodes = list(walk.expressions(self.kernel))
         self.find_pairs([n for n in nodes if n.op == "load"])
         self.find_scattered(nodes)
-        uses = Counter((n.op, n.dtype) for n in nodes if is_math(n))
+        uses = Counter((n.op, n.dtype) for n in nodes if is_math(n.op))
         self.called = frozenset(key for key, count in uses.items() if count >= CALL_THRESHOLD)
         self.statements(self.kernel.body)
         self.code.do("ret void")

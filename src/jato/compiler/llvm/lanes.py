@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jato.loopir.grammar import Buffer, Expr, Loop, Store
-from jato.loopir.scalar_ops import SCALAR_OPS
+from jato.loopir.scalar_ops import SCALAR_OPS, is_math
 
 # Fewer expressions of a kind start no pack, unless packs that use them have lanes for them.
 FEWEST_LANES = 4
@@ -33,10 +33,6 @@ SLOW = {"div": 6.0, "sqrt": 6.0}
 MATH_COST = 20.0
 
 Slot = tuple[int, int, int]  # layer, vector, lane
-
-
-def is_math(op: str) -> bool:
-    return SCALAR_OPS[op].kind == "math"
 
 
 def row_of(load: Expr) -> tuple[Buffer, Expr | None, int]:
@@ -326,7 +322,7 @@ def vectors(group: dict[Slot, Expr], lanes: int) -> list[list[Expr | None]]:
 def cost(e: Expr) -> float:
     if e.op in ("const", "var", "param"):
         return 0.0
-    if e.op in SCALAR_OPS and is_math(e.op):
+    if is_math(e.op):
         return MATH_COST
     return SLOW.get(e.op, 1.0) if e.dtype in ("f32", "f64") else 1.0
 

@@ -4,8 +4,9 @@ Tails of vector loops, for `lanes` = W and n iterations:
   n known to be W           no loop
   n a known multiple of W   nothing
   masks are cheap           the last iteration overlaps the one before (i = min(i, n - W)), its
-                            mask fixed before the loop; per-iteration masks where repeating an
-                            iteration could be seen (in place, read-modify-write)
+                            mask fixed before the loop; a mask for each iteration, computed in
+                            the last one only, where repeating an iteration could be seen (in
+                            place, read-modify-write)
   otherwise                 a scalar loop over the rest
 
 A loop is written into scopes of its own, preheader and body; `_close` joins their text to the
@@ -26,9 +27,10 @@ from jato.compiler.llvm.values import Val
 from jato.compiler.loops import walk
 from jato.compiler.loops.walk import extent_of
 from jato.loopir.grammar import Expr, For, Loop, Reduce, Stmt, Store
-from jato.loopir.scalar_ops import SCALAR_OPS
+from jato.loopir.scalar_ops import SCALAR_OPS, is_math
 
-# Instructions for each load from which it may branch; a math function has about so many.
+# A loop body branches around the masks of its loads when it has at least so many operations for each
+# load; a math function counts for about as many as its formula has.
 WORK_FOR_BRANCH = 4
 WORK_OF_MATH = 20
 
@@ -215,14 +217,14 @@ class LoopEmitter(MemoryEmitter):
         loop = self._open(start, stop, lanes, self._runs(statement.start, statement.stop))
         outer = self.scopes[-2].code
         last = outer.ins(f"sub i64 {stop}, {lanes}")
-        rest = outer.ins(f"sub i64 {stop}, {start}")
         mask = None
         pair = ["i64", "i64"]
         if extent is None or extent < lanes:
             last = outer.call("llvm.smax.i64", "i64", pair, [last, start])
             mask = self._first_lanes(outer, start, stop, lanes)
-            whole = outer.ins(f"icmp sge i64 {rest}, {lanes}")
-            self._may_branch(statement, mask, whole)
+            extent_text = outer.ins(f"sub i64 {stop}, {start}")
+            all_active = outer.ins(f"icmp sge i64 {extent_text}, {lanes}")
+            self._may_branch(statement, mask, all_active)
         index = self.code.call("llvm.smin.i64", "i64", pair, [loop.counter, last])
         self._vector_body(statement, index, lanes, mask)
         self._close(loop)
@@ -236,7 +238,7 @@ class LoopEmitter(MemoryEmitter):
     def _mask_of_iteration(
         self, statement: For | Reduce, index: str, stop: str, lanes: int
     ) -> str:
-        """The same for one iteration of a loop: made in the last one only."""
+        """The mask of the lanes below stop - index in an iteration; only the last one computes it."""
         code = self.code
         rest = code.ins(f"sub i64 {stop}, {index}")
         all_active = code.ins(f"icmp sge i64 {rest}, {lanes}")
@@ -256,11 +258,10 @@ class LoopEmitter(MemoryEmitter):
         that the branches do not show: a stencil takes 1.15 times as long with them."""
         loads = work = 0
         for node in walk.expressions([statement]):
-            info = SCALAR_OPS.get(node.op)
             if node.op == "load":
                 loads += 1
-            elif info is not None and node.dtype != "i64":
-                work += WORK_OF_MATH if info.kind == "math" else 1
+            elif node.op in SCALAR_OPS and node.dtype != "i64":  # that of most indices
+                work += WORK_OF_MATH if is_math(node.op) else 1
         if work >= WORK_FOR_BRANCH * loads:
             self.all_active[mask] = (all_active, self.code)
 

@@ -35,10 +35,11 @@ PREFETCH_DISTANCE = 1024
 MOST_SORTED = 4
 # Accesses of one buffer in one loop body that prefetch.
 MOST_PREFETCHES = 4
-# Loads of one loop body that branch: by a mask, or whole.  A load by a mask takes 1.3 cycles more
-# (Zen 5; tanh(x + b) over rows of 200, 42 instead of 34 us), and the branch goes one way but for the
-# last iteration.  A copy of the body without masks runs as fast, but costs twice the code generation.
-# Loads of several vectors do not branch: such bodies are light, and take 1.2 times as long with it.
+# Loads of one loop body that branch around their mask, to a load of the whole vector.  A load by a mask
+# takes 1.3 cycles more (Zen 5; tanh(x + b) over rows of 200: 42 instead of 34 us), and the branch goes
+# the same way but in the last iteration.  A copy of the body without masks runs as fast, but costs
+# twice the code generation.  Loads of several vectors do not branch: such bodies are light, and take
+# 1.2 times as long with branches.
 MOST_BRANCHED_LOADS = 4
 
 
@@ -50,7 +51,7 @@ class MemoryEmitter(ValueEmitter):
         self.in_place = in_place
         self.has_masks = target.has_masks
         self.pairs: dict[Expr, Expr] = {}  # load of one half of (2i, 2i + 1) -> of the other
-        # a mask of the first lanes of a loop -> an i1, whether it has all lanes, and the loop's body
+        # mask of a loop's first lanes -> (i1: it has all lanes, code of the loop's body)
         self.all_active: dict[str, tuple[str, Code]] = {}
         self._branched_loads: dict[Code, int] = {}
         self._prefetches: dict[tuple[Code, Buffer], int] = {}

@@ -16,11 +16,11 @@ from typing import Any
 from jato.base.errors import invariant
 from jato.compiler.llvm import instructions as ins
 from jato.compiler.llvm.instructions import Code
-from jato.compiler.llvm.lanes import is_math
 from jato.compiler.llvm.reductions import ReduceEmitter
 from jato.compiler.llvm.superwords import Pack, Packing, bundle_sources, columns
 from jato.compiler.llvm.values import MathFunctions, Val
 from jato.loopir.grammar import ITEMSIZE, Buffer, Expr, Loop, Store
+from jato.loopir.scalar_ops import is_math
 
 
 class PackedLoopEmitter(ReduceEmitter):

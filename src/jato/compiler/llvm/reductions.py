@@ -1,8 +1,8 @@
 """Reductions: partial results in lanes, a tail, and the combination across lanes.
 
 Tails, for `lanes` = W: nothing when the extent is a known multiple of W; with cheap masks a masked
-last iteration after the loop when the body is small, masks in every iteration otherwise; without
-masks a scalar loop over the rest.  Masked-off lanes contribute the identity.
+last iteration after the loop when the body is small, else a mask in every iteration that only the
+last one computes; without masks a scalar loop over the rest.  Masked-off lanes contribute the identity.
 
 Start reading at `_reduce`.
 """
@@ -16,7 +16,7 @@ from jato.compiler.llvm.loops import LoopEmitter
 from jato.compiler.llvm.values import Val
 from jato.compiler.loops.walk import extent_of
 from jato.loopir.grammar import Expr, Reduce
-from jato.loopir.scalar_ops import SCALAR_OPS
+from jato.loopir.scalar_ops import is_math
 
 # A reduction whose element has at most this many operations gets its tail as a copy of the body.
 PEEL_LIMIT = 12
@@ -215,13 +215,8 @@ def operations_below(roots: Iterable[Expr], limit: int) -> bool:
             continue
         seen.add(node)
         if node.op not in ("const", "var", "param", "grid_begin", "grid_end"):
-            count += 10 if is_math(node) else 1
+            count += 10 if is_math(node.op) else 1
             if count > limit:
                 return False
         stack.extend(node.args)
     return True
-
-
-def is_math(node: Expr) -> bool:
-    info = SCALAR_OPS.get(node.op)
-    return info is not None and info.kind == "math"

@@ -22,7 +22,7 @@ from jato.compiler.llvm.instructions import Code, FunctionText
 from jato.compiler.llvm.target import Target
 from jato.loopir.builder import Builder
 from jato.loopir.grammar import Expr
-from jato.loopir.scalar_ops import SCALAR_OPS
+from jato.loopir.scalar_ops import is_math
 
 Coefficient = Union[int, str]
 
@@ -191,12 +191,9 @@ class ValueEmitter:
 
     def is_expanded(self, node: Expr) -> bool:
         """Emitted as other opcodes: math, and the remainder of floats."""
-        info = SCALAR_OPS.get(node.op)
-        if info is None:
-            return False
         if node.op == "rem":
             return node.dtype in ("f32", "f64") and node.attr != remainder.LIBRARY
-        return info.kind == "math" and (node.op, node.dtype) not in self.called
+        return is_math(node.op) and (node.op, node.dtype) not in self.called
 
     def expansion(self, node: Expr) -> Expr:
         """A math opcode in terms of machine opcodes."""
@@ -257,7 +254,7 @@ class ValueEmitter:
                     return Val(text, lanes, level)
         if op == "select":
             return self._select(code, node, vals, lanes, level)
-        if SCALAR_OPS[op].kind == "math" and self.functions is not None:
+        if is_math(op) and self.functions is not None:
             return self._call(code, node, vals, lanes, level)
         operands = [self.vector(v, a.dtype, lanes) for v, a in zip(vals, args, strict=True)]
         if op == "lookup":
@@ -269,7 +266,7 @@ class ValueEmitter:
         return Val(text, lanes, level, None, index)
 
     def _halves(self, table: tuple[float, ...]) -> tuple[str, str]:
-        """A table in two registers, loaded once at the function's beginning."""
+        """The two registers of a table, loaded once in the outermost scope."""
         known = self.lookup_tables.get(table)
         if known is None:
             known = self.lookup_tables[table] = ins.table_halves(self.scopes[0].code, table)

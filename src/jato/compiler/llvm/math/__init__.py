@@ -1,9 +1,12 @@
 """Vector math: every `math` opcode of scalar_ops.py as a formula in `machine` opcodes.
 
-The formulas have no branches, so that they become straight vector code of any width:
-reduction of the argument, one polynomial (coefficients.py, made by docs/math_coefficients.py), special
-values by select.  Errors are below 2 ULP over the whole range (docs/math_accuracy.md); infinities,
-NaN, signed zeros and subnormals as in C99.
+The formulas have no branches, so that they become straight vector code of any width: reduction of
+the argument, one polynomial (coefficients.py, made by docs/math_coefficients.py), special values by
+select.  Where a table can be held in registers, some have a second formula: one of many polynomials,
+chosen by the argument (piecewise.py, BY_TABLE).
+
+Errors are below 2 ULP over the whole range (docs/math_accuracy.md); infinities, NaN, signed zeros and
+subnormals as in C99.
 
 Sums and products are made under `builder.exact()`: the emitter contracts none of them, because
 some compensate the rounding of others.  fma is written where it is meant.
@@ -63,14 +66,14 @@ FORMULAS: dict[str, Callable[..., Value]] = {
     "lgamma": gamma.lgamma,
     "digamma": gamma.digamma,
 }
-# (opcode, dtype) -> what is faster where lookups are cheap (Target.has_tables).
+# (opcode, dtype) -> a faster formula for machines with lookups (Target.has_tables).
 BY_TABLE: dict[tuple[str, str], Callable[..., Value]] = {
     ("tanh", "f32"): piecewise.tanh,
 }
 
 
-# (opcode, dtype, by table) -> the formula once expanded: (op, positions of its args, dtype, attr) in order of
-# creation; the operands come first.  Replaying it costs a tenth of computing it again.
+# (opcode, dtype, by table) -> the formula once expanded: (op, positions of its args, dtype, attr) in
+# order of creation; the operands come first.  Replaying it costs a tenth of computing it again.
 Step = tuple[str, tuple[int, ...], str, Any]
 _RECORDED: dict[tuple[str, str, bool], list[Step]] = {}
 
@@ -78,8 +81,9 @@ _RECORDED: dict[tuple[str, str, bool], list[Step]] = {}
 def expand(
     builder: Any, opcode: str, args: Sequence[Expr], dtype: str, tables: bool = False
 ) -> Expr:
-    """The expression for `opcode` of `args` (f32 or f64), made of machine opcodes; `tables`: lookups
-    are cheap.
+    """The expression for `opcode` of `args` (f32 or f64), made of machine opcodes.
+
+    `tables`: the machine has lookups.
 
     >>> from jato.loopir.builder import Builder
     >>> b = Builder()
