@@ -619,6 +619,8 @@ def main() -> None:
     print("\n# (width, limit, coefficients): the nth numbers of the coefficients belong to the piece about")
     print("# n width")
     print("Pieces = tuple[float, float, tuple[tuple[float, ...], ...]]")
+    # Of the widths k / 2^14 from 0.2 to 0.21 one for which tanh(n width), n up to 6, is within 0.3 units
+    # of a float's last place, and whose result is the most exact: 1.04 ULP.  From 9.02 on tanh is 1.
     print_pieces("tanh", tanh, 0.20330810546875, 9.02, 5)
 
 

@@ -203,7 +203,7 @@ struct RowBlock {
         const int64_t here = (start + j) % count, next = (here + 1) % count;
         for (int64_t i = 0; i < rows; i += step) {
           const int64_t from = elements * i / rows, to = elements * std::min(i + step, rows) / rows;
-          const T* const ahead = j + 1 < count ? panels.memory(next) : nullptr;
+          const T* const ahead = j + 1 < count && panels.is_packed(next) ? panels.memory(next) : nullptr;
           for (int64_t l = from; ahead != nullptr && l < to; l += kTileLanes<T>) {
             __builtin_prefetch(ahead + l, 0, 2);
           }
@@ -214,15 +214,16 @@ struct RowBlock {
   }
 };
 
-// Strips of B packed by and for one thread.
+// Strips of B packed by and for one thread; `done` counts them.
 template <class T>
 class OwnPanels {
  public:
-  OwnPanels(const BlockProduct<T>& p, const Strips<T>& strips, int64_t first, int64_t k, T* memory)
-      : p_(p), strips_(strips), first_(first), k_(k), memory_(memory) {}
+  OwnPanels(const BlockProduct<T>& p, const Strips<T>& strips, int64_t first, int64_t k, T* memory, int64_t& done)
+      : p_(p), strips_(strips), first_(first), k_(k), memory_(memory), done_(done) {}
 
   T* memory(int64_t j) const { return memory_ + j * kTileColumns<T> * k_; }
-  T* claim(int64_t j) const { return j < done_ ? nullptr : memory(j); }
+  bool is_packed(int64_t j) const { return j < done_; }
+  T* claim(int64_t j) const { return is_packed(j) ? nullptr : memory(j); }
   void packed(int64_t j) { done_ = j + 1; }
   const T* at(int64_t j) {
     if (j >= done_) {
@@ -237,7 +238,7 @@ class OwnPanels {
   const Strips<T>& strips_;
   int64_t first_, k_;
   T* memory_;
-  int64_t done_ = 0;  // strips are first asked for in order
+  int64_t& done_;  // strips are first asked for in order
 };
 
 template <class T>
@@ -259,7 +260,8 @@ void multiply_block(const BlockProduct<T>& p) {
     const Strips<T> strips(p, left, std::min(most_columns, p.n - left));
     for (int64_t first = 0; first < p.k; first += depth) {
       const int64_t k = std::min(depth, p.k - first);
-      OwnPanels<T> own(p, strips, first, k, panels);
+      int64_t done = 0;
+      OwnPanels<T> own(p, strips, first, k, panels, done);
       for (int64_t top = 0; top < p.m; top += row_block) {
         const int64_t rows = std::min(row_block, p.m - top);
         RowBlock<T>{top, rows, first, k, in_place, panels + panel_elements, depth}.multiply(
@@ -307,7 +309,9 @@ SharedProduct<T>::SharedProduct(const BlockProduct<T>& p, int64_t threads)
       in_place_(reads_in_place(p)) {
   if (panel_bytes() <= kOwnPanels && p.m >= threads * kOwnRows) return;
   memory_ = Pool::allocate(panel_bytes());
-  states_ = unpacked();
+  const auto count = static_cast<size_t>(depth_blocks_ * column_blocks_);
+  states_.reset(new std::atomic<uint8_t>[count]);
+  for (size_t i = 0; i < count; ++i) states_[i].store(kUnpacked, std::memory_order_relaxed);
 }
 
 template <class T>
@@ -321,15 +325,6 @@ size_t SharedProduct<T>::panel_bytes() const {
 }
 
 template <class T>
-std::unique_ptr<std::atomic<uint8_t>[]> SharedProduct<T>::unpacked() const {
-  std::unique_ptr<std::atomic<uint8_t>[]> states(new std::atomic<uint8_t>[static_cast<size_t>(panel_count())]);
-  for (int64_t i = 0; i < panel_count(); ++i) {
-    states[static_cast<size_t>(i)].store(kUnpacked, std::memory_order_relaxed);
-  }
-  return states;
-}
-
-template <class T>
 int64_t SharedProduct<T>::depth_at(int64_t depth_block) const {
   return std::min(depth_, product_.k - depth_block * depth_);
 }
@@ -338,14 +333,12 @@ template <class T>
 SharedProduct<T>::Part::Part(SharedProduct& product) : product_(product), start_(0) {
   if (product.states_ != nullptr) {
     memory_ = static_cast<T*>(product.memory_->data());
-    states_ = product.states_.get();
     // threads that begin together pack different panels
     const int64_t before = product.arrivals_.fetch_add(1, std::memory_order_relaxed);
     start_ = product.column_blocks_ * (before % product.threads_) / product.threads_;
   } else {
     memory_ = static_cast<T*>(thread_panels(product.panel_bytes()));
-    own_states_ = product.unpacked();
-    states_ = own_states_.get();
+    done_.resize(static_cast<size_t>(product.depth_blocks_));
   }
 }
 
@@ -354,15 +347,15 @@ SharedProduct<T>::Part::Part(SharedProduct& product) : product_(product), start_
 template <class T>
 class SharedProduct<T>::Panels {
  public:
-  Panels(const SharedProduct& shared, const Strips<T>& strips, int64_t depth_block, T* memory,
-         std::atomic<uint8_t>* states)
+  Panels(const SharedProduct& shared, const Strips<T>& strips, int64_t depth_block, T* memory)
       : shared_(shared),
         strips_(strips),
         depth_block_(depth_block),
-        memory_(memory + depth_block * shared.depth_ * shared.column_blocks_ * kTileColumns<T>),
-        states_(states + depth_block * shared.column_blocks_) {}
+        memory_(memory),
+        states_(&shared.states_[static_cast<size_t>(depth_block * shared.column_blocks_)]) {}
 
   T* memory(int64_t j) const { return memory_ + j * shared_.depth_at(depth_block_) * kTileColumns<T>; }
+  bool is_packed(int64_t j) const { return states_[j].load(std::memory_order_acquire) == kPacked; }
   T* claim(int64_t j) const {
     uint8_t expected = kUnpacked;
     const bool mine = states_[j].load(std::memory_order_relaxed) == kUnpacked &&
@@ -374,15 +367,14 @@ class SharedProduct<T>::Panels {
   const T* at(int64_t wanted) {
     constexpr int kRelaxes = 256;
     int waits = 0;
-    const auto is_there = [&] { return states_[wanted].load(std::memory_order_acquire) == kPacked; };
-    for (int64_t j = wanted; !is_there() && j < shared_.column_blocks_; ++j) {
+    for (int64_t j = wanted; !is_packed(wanted) && j < shared_.column_blocks_; ++j) {
       if (T* const memory = claim(j)) {
         pack_strip(shared_.product_, depth_block_ * shared_.depth_, shared_.depth_at(depth_block_),
                    strips_.at(j), memory);
         packed(j);
       }
     }
-    while (!is_there()) {
+    while (!is_packed(wanted)) {
       if (++waits % kRelaxes == 0) {
         sched_yield();  // the thread that packs it may be waiting for this processor
       } else {
@@ -411,11 +403,19 @@ void SharedProduct<T>::Part::multiply_rows(int64_t first, int64_t count) {
                        : static_cast<T*>(thread_scratch(
                              static_cast<size_t>(row_block * RowBlock<T>::pitch(depth)) * sizeof(T)));
   for (int64_t d = 0; d < shared.depth_blocks_; ++d) {
-    Panels panels(shared, strips, d, memory_, states_);
-    for (int64_t top = first; top < first + count; top += row_block) {
-      const int64_t rows = std::min(row_block, first + count - top);
-      RowBlock<T>{top, rows, d * depth, shared.depth_at(d), shared.in_place_, a_memory, depth}.multiply(
-          p, strips, p.accumulate || d > 0, panels, start_);
+    const int64_t k = shared.depth_at(d);
+    T* const memory = memory_ + d * depth * shared.column_blocks_ * kTileColumns<T>;
+    const auto with = [&](auto&& panels) {
+      for (int64_t top = first; top < first + count; top += row_block) {
+        const int64_t rows = std::min(row_block, first + count - top);
+        RowBlock<T>{top, rows, d * depth, k, shared.in_place_, a_memory, depth}.multiply(
+            p, strips, p.accumulate || d > 0, panels, start_);
+      }
+    };
+    if (done_.empty()) {
+      with(Panels(shared, strips, d, memory));
+    } else {
+      with(OwnPanels<T>(p, strips, d * depth, k, memory, done_[static_cast<size_t>(d)]));
     }
   }
 }

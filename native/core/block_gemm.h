@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "pool.h"
 #include "ref.h"
@@ -60,24 +61,22 @@ class SharedProduct {
 
    private:
     SharedProduct& product_;
-    T* memory_;                     // B's panels
-    std::atomic<uint8_t>* states_;  // of each panel: unpacked, being packed, packed
-    int64_t start_;                 // the panel to begin with
-    std::unique_ptr<std::atomic<uint8_t>[]> own_states_;  // when the panels are the thread's own
+    T* memory_;                 // B's panels
+    int64_t start_;             // the panel to begin with
+    std::vector<int64_t> done_;  // by depth, when the panels are the thread's own: how many are packed
   };
 
  private:
   class Panels;
-  int64_t panel_count() const { return depth_blocks_ * column_blocks_; }
   size_t panel_bytes() const;
-  std::unique_ptr<std::atomic<uint8_t>[]> unpacked() const;
   int64_t depth_at(int64_t depth_block) const;
 
   BlockProduct<T> product_;
   int64_t depth_, depth_blocks_, column_blocks_, threads_;
   bool in_place_;
   std::atomic<int64_t> arrivals_{0};  // parts made so far
-  // Panels that all threads share; null when each has its own.
+  // Panels that all threads share, and whether each is unpacked, being packed or packed; null when each
+  // thread has its own.
   Ref<Block> memory_;
   std::unique_ptr<std::atomic<uint8_t>[]> states_;
 };

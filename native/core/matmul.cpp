@@ -21,6 +21,7 @@
 #include "dtype.h"
 #include "errors.h"
 #include "pool.h"
+#include "register_tile.h"
 #include "threadpool.h"
 
 namespace jato {
@@ -344,7 +345,8 @@ std::vector<int64_t> ends_of_blocks(int64_t rows, int64_t unit, int64_t wanted, 
   least = threads > 1 ? std::min(least, wanted) : wanted;
   std::vector<int64_t> ends;
   for (int64_t end = 0; end < share;) {
-    const int64_t size = std::clamp((share - end) / 2, least, wanted);
+    int64_t size = std::clamp((share - end) / 2, least, wanted);
+    if (size > kTileRows) size -= size % kTileRows;  // whole tiles, where the unit allows it
     end = std::min(end + std::max<int64_t>(size / unit, 1) * unit, share);
     ends.push_back(end);
   }

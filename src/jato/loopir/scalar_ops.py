@@ -74,6 +74,10 @@ _define("atan2 hypot nextafter", 2, "same", "math", "f")
 _define("pow", 2, "same", "math", "f")  # 4 ULP
 
 
+# What a math opcode costs where another operation counts 1: about as many as its formula has.
+MATH_COST = 20
+
+
 def is_math(op: str) -> bool:
     """Whether an operation of the loop IR is an opcode of kind `math`."""
     info = SCALAR_OPS.get(op)

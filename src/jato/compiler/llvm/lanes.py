@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jato.loopir.grammar import Buffer, Expr, Loop, Store
-from jato.loopir.scalar_ops import SCALAR_OPS, is_math
+from jato.loopir.scalar_ops import MATH_COST, SCALAR_OPS, is_math
 
 # Fewer expressions of a kind start no pack, unless packs that use them have lanes for them.
 FEWEST_LANES = 4
@@ -30,7 +30,6 @@ REGISTERS = 24
 COMMUTATIVE = frozenset(("add", "mul", "and", "or", "xor", "eq", "ne"))
 # Instructions that an operation is worth, as a scalar; one of the others is 1.
 SLOW = {"div": 6.0, "sqrt": 6.0}
-MATH_COST = 20.0
 
 Slot = tuple[int, int, int]  # layer, vector, lane
 

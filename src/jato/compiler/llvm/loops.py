@@ -27,12 +27,11 @@ from jato.compiler.llvm.values import Val
 from jato.compiler.loops import walk
 from jato.compiler.loops.walk import extent_of
 from jato.loopir.grammar import Expr, For, Loop, Reduce, Stmt, Store
-from jato.loopir.scalar_ops import SCALAR_OPS, is_math
+from jato.loopir.scalar_ops import MATH_COST, SCALAR_OPS, is_math
 
 # A loop body branches around the masks of its loads when it has at least so many operations for each
-# load; a math function counts for about as many as its formula has.
+# load (stencils, which have fewer, take 1.15 times as long with branches).
 WORK_FOR_BRANCH = 4
-WORK_OF_MATH = 20
 
 
 @dataclass
@@ -261,7 +260,7 @@ class LoopEmitter(MemoryEmitter):
             if node.op == "load":
                 loads += 1
             elif node.op in SCALAR_OPS and node.dtype != "i64":  # that of most indices
-                work += WORK_OF_MATH if is_math(node.op) else 1
+                work += MATH_COST if is_math(node.op) else 1
         if work >= WORK_FOR_BRANCH * loads:
             self.all_active[mask] = (all_active, self.code)
 

@@ -16,7 +16,7 @@ from jato.compiler.llvm.loops import LoopEmitter
 from jato.compiler.llvm.values import Val
 from jato.compiler.loops.walk import extent_of
 from jato.loopir.grammar import Expr, Reduce
-from jato.loopir.scalar_ops import is_math
+from jato.loopir.scalar_ops import MATH_COST, is_math
 
 # A reduction whose element has at most this many operations gets its tail as a copy of the body.
 PEEL_LIMIT = 12
@@ -215,7 +215,7 @@ def operations_below(roots: Iterable[Expr], limit: int) -> bool:
             continue
         seen.add(node)
         if node.op not in ("const", "var", "param", "grid_begin", "grid_end"):
-            count += 10 if is_math(node.op) else 1
+            count += MATH_COST if is_math(node.op) else 1
             if count > limit:
                 return False
         stack.extend(node.args)
