@@ -365,7 +365,7 @@ bool multiply_in_row_blocks(const Product<T>& p, int64_t unit, int64_t wanted, c
   if constexpr (is_complex<T>) {
     return false;
   } else {
-    const int64_t threads = in_parallel_region() ? 1 : num_threads();
+    const int threads = in_parallel_region() ? 1 : num_threads();  // asked once: another thread may set it
     const auto block = block_product(p);
     if (p.m < kBlockEdge * threads || !block || !SharedProduct<T>::suits(*block)) return false;
     if (ceil_divide(p.m, unit) < threads) return false;
@@ -378,7 +378,7 @@ bool multiply_in_row_blocks(const Product<T>& p, int64_t unit, int64_t wanted, c
     const std::vector<int64_t> ends = ends_of_blocks(p.m, unit, wanted, shared->least_rows(), threads);
     const auto count = static_cast<int64_t>(ends.size());
     std::vector<std::optional<typename SharedProduct<T>::Part>> parts(static_cast<size_t>(threads));
-    parallel_for_each(count, [&](int64_t i, int worker) {
+    parallel_for_each(count, threads, [&](int64_t i, int worker) {
       const int64_t first = i > 0 ? ends[static_cast<size_t>(i) - 1] : 0, last = ends[static_cast<size_t>(i)];
       if (first == last || is_raised(cancel)) return;
       auto& part = parts[static_cast<size_t>(worker)];

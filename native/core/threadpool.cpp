@@ -325,10 +325,9 @@ void parallel_for_impl(int64_t n, int64_t grain, RangeFn fn, void* context) {
   run_parallel(n, chunk, threads, fn, context);
 }
 
-void parallel_for_each_impl(int64_t n, RangeFn fn, void* context) {
+void parallel_for_each_impl(int64_t n, int threads, RangeFn fn, void* context) {
   if (n <= 0) return;
-  const int threads = inside || n == 1 ? 1 : num_threads();
-  if (threads == 1) {
+  if (inside || n == 1 || threads <= 1) {
     fn(context, 0, n, 0);
   } else {
     run_parallel(n, 1, threads, fn, context);

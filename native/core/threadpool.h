@@ -33,7 +33,7 @@ using RangeFn = void (*)(void* context, int64_t begin, int64_t end, int worker);
 // `worker` is below the caller's num_threads() and differs between ranges that run at the same time.  The
 // first exception of fn ends the loop early and is thrown to the caller.
 void parallel_for_impl(int64_t n, int64_t grain, RangeFn fn, void* context);
-void parallel_for_each_impl(int64_t n, RangeFn fn, void* context);
+void parallel_for_each_impl(int64_t n, int threads, RangeFn fn, void* context);
 
 template <class F>
 void parallel_for(int64_t n, int64_t grain, F&& fn) {
@@ -46,13 +46,14 @@ void parallel_for(int64_t n, int64_t grain, F&& fn) {
       const_cast<void*>(static_cast<const void*>(&fn)));
 }
 
-// fn(i, worker) for each i below n.  Of T threads the first begins with the first n / T items, and so on; who
-// has done its own takes those of others, one by one.
+// fn(i, worker) for each i below n, on this many threads at most: `worker` is below that, also when another
+// thread calls set_num_threads meanwhile.  The first one begins with the first n / threads items, and so on;
+// who has done its own takes those of others, one by one.
 template <class F>
-void parallel_for_each(int64_t n, F&& fn) {
+void parallel_for_each(int64_t n, int threads, F&& fn) {
   using Callable = std::remove_reference_t<F>;
   parallel_for_each_impl(
-      n,
+      n, threads,
       [](void* context, int64_t begin, int64_t end, int worker) {
         for (int64_t i = begin; i < end; ++i) (*static_cast<Callable*>(context))(i, worker);
       },
