@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -342,6 +343,39 @@ void test_library(Runner& runner) {
       for (std::thread& thread : threads) thread.join();
       CHECK(right);
     });
+  });
+
+  runner.run("the number of threads changes while a product runs", [] {
+    GemmParams g{};
+    g.dtype = static_cast<int64_t>(DType::Float32);
+    g.m = 1000;
+    g.n = g.k = g.lda = g.ldb = g.ldc = 32;
+    g.batch = g.outer = 1;
+    g.alpha_real = bits(1);
+    g.beta_real = bits(0);
+    std::vector<float> a(static_cast<size_t>(g.m * g.k), 1), b(static_cast<size_t>(g.k * g.n), 1), c(a.size());
+    void* buffers[] = {a.data(), b.data(), c.data()};
+    std::atomic<bool> stop{false};
+    std::thread other([&stop] {
+      for (int i = 0; !stop; ++i) set_num_threads(1 + 7 * (i % 2));
+    });
+    bool right = true;
+    for (int round = 0; round < 60; ++round) {
+      std::fill(c.begin(), c.end(), 0.0f);
+      Context context{&never};
+      // what follows on the rows takes so long that helpers come
+      const auto linger = [](void*, int64_t, int64_t) {
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+      };
+      const auto* params = reinterpret_cast<const int64_t*>(&g);
+      if (find_routine("gemm")->run_tiled(buffers, params, context, {1, linger, nullptr})) {
+        right = right && std::all_of(c.begin(), c.end(), [](float x) { return x == 32; });
+      }
+    }
+    stop = true;
+    other.join();
+    set_num_threads(4);
+    CHECK(right);
   });
 
   runner.run("gemv", [] {

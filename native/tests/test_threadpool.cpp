@@ -25,6 +25,18 @@ void check_coverage(int64_t n, int64_t grain) {
   for (const auto& count : visits) CHECK_EQUAL(count.load(), 1);
 }
 
+// The same for single items, on some number of threads.
+void check_each(int64_t n, int threads) {
+  std::vector<std::atomic<int>> visits(static_cast<size_t>(n));
+  std::atomic<bool> numbered{true};
+  parallel_for_each(n, threads, [&](int64_t i, int worker) {
+    if (worker < 0 || worker >= threads) numbered = false;
+    visits[static_cast<size_t>(i)].fetch_add(1);
+  });
+  CHECK(numbered);
+  for (const auto& count : visits) CHECK_EQUAL(count.load(), 1);
+}
+
 int64_t parallel_sum(int64_t n) {
   std::atomic<int64_t> sum{0};
   parallel_for(n, 3, [&](int64_t begin, int64_t end, int) {
@@ -123,6 +135,56 @@ void test_threadpool(Runner& runner) {
       while (waiting < 2) std::this_thread::yield();
     });
     CHECK_EQUAL(waiting.load(), 2);
+  });
+
+  runner.run("items are visited once, whatever the number of threads", [] {
+    for (const int64_t n : {0, 1, 2, 3, 63, 64, 65, 500}) {
+      for (const int threads : {1, 2, 3, 4, 9, 64, 70}) check_each(n, threads);  // 70: more than shares
+    }
+    push_num_threads(1);  // the number asked for holds, not the thread's
+    check_each(50, 3);
+    pop_num_threads();
+  });
+
+  runner.run("items of a thread that is late are taken by others", [] {
+    for (int round = 0; round < 20; ++round) {
+      // The item that somebody is at ends when all others are done: those of the same share, too.
+      std::atomic<int> done{0};
+      const int late = round * 2;
+      parallel_for_each(40, 2, [&](int64_t i, int) {
+        if (i == late) {
+          while (done < 39) std::this_thread::yield();
+        }
+        ++done;
+      });
+      CHECK_EQUAL(done.load(), 40);
+      std::atomic<int64_t> rest{0};
+      parallel_for(4000, 100, [&](int64_t begin, int64_t end, int) {
+        if (begin == 100 * late) {
+          while (rest < 4000 - (end - begin)) std::this_thread::yield();
+        }
+        rest += end - begin;
+      });
+      CHECK_EQUAL(rest.load(), 4000);
+    }
+  });
+
+  runner.run("an exception ends all shares", [] {
+    for (int round = 0; round < 50; ++round) {
+      std::atomic<int> calls{0}, running{0};
+      CHECK_THROWS(std::out_of_range, parallel_for_each(100000, 4, [&](int64_t i, int) {
+                     ++running;
+                     ++calls;
+                     const bool bad = i % 25000 == 10;  // in each share
+                     --running;
+                     if (bad) throw std::out_of_range("ten");
+                     if (i % 25000 > 10) std::this_thread::yield();
+                   }));
+      CHECK(calls < 100000);
+      CHECK_EQUAL(running.load(), 0);  // nobody is at work any more
+      check_each(10, 4);
+    }
+    CHECK_THROWS(std::out_of_range, parallel_for_each(3, 1, [](int64_t, int) { throw std::out_of_range(""); }));
   });
 
   runner.run("a nested call runs serially", [] {

@@ -53,6 +53,42 @@ def test_constant_extents(extent):
     check(b.kernel("constant"), [floats(3 * extent), zeros(3 * extent)], end=3)
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i16"])
+def test_rows_of_every_length_in_heavy_bodies(dtype):
+    """Where there is much work for each load, loads branch around their masks; arrays end where
+    memory ends."""
+    b = Builder()
+    x, y = b.input("x", dtype), b.input("y", dtype)
+    z, s = b.output("z", dtype), b.output("s", dtype)
+    n = b.param(0, 0, 1 << 20)
+
+    def heavy(u, v):  # small whole numbers: exact
+        for k in range(6):
+            u = b.max(b.min(b.add(b.mul(u, 2), v), 9), b.sub(v, k))
+        return u
+
+    with b.for_("r", b.grid_begin(), b.grid_end()) as r:
+        row = b.mul(r, n)
+        with b.for_("i", 0, n, lanes=W) as i:
+            at = b.add(row, i)
+            b.store(z, at, heavy(b.load(x, at), b.load(y, i)))
+
+        def element(k):
+            return heavy(b.load(x, b.add(row, k)), b.load(y, k))
+
+        b.store(s, r, b.reduce([n], element, "add", lanes=W))
+    kernel, codes = b.kernel("heavy"), {}
+    if TARGETS[0].has_masks and dtype == "f32":
+        assert emit_module([("k", kernel)], TARGETS[0]).count("\nwhole") == 4
+    rng = np.random.default_rng(0)
+    for n in range(71):
+        rows = 1 + n % 3
+        x = rng.integers(-3, 4, rows * n).astype(NUMPY_DTYPES[dtype])
+        y = rng.integers(-3, 4, n).astype(NUMPY_DTYPES[dtype])
+        arrays = [x, y, zeros(rows * n, dtype), zeros(rows, dtype)]
+        check(kernel, arrays, [n], end=rows, codes=codes)
+
+
 def test_in_place_updates_each_element_once():
     b = Builder()
     x, y = b.input("x", "f32"), b.output("y", "f32")
