@@ -39,8 +39,8 @@ def data(*shape, dtype="float32"):
         (lambda x: x.max(1), [(70, 32)], ["rows"]),
         (lambda x: x.argmax(1), [(70, 64)], [SHORT]),
         (lambda x: x.argmax(1), [(70, 65)], ["rows"]),
-        (lambda x: (x * x - x).sum(1), [(70, 15)], [SHORT]),
-        (lambda x: (x * x - x).sum(1), [(70, 16)], ["rows"]),
+        (lambda x: ((x - 1) * x - x).sum(1), [(70, 15)], [SHORT]),
+        (lambda x: ((x - 1) * x - x).sum(1), [(70, 16)], ["rows"]),
         (lambda x: x.sum(1), [(70, 8)], ["row_tiles" if SHORT == "row_tiles" else "map"]),
     ],
 )  # fmt: skip
