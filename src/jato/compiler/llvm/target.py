@@ -50,7 +50,7 @@ class Target:
     @property
     def has_tables(self) -> bool:
         """One instruction looks up 32 floats held in two registers (AVX-512)."""
-        return self.has_masks and self.arch == "x86_64"
+        return self.vector_bits == 512 and self.arch == "x86_64"
 
     @property
     def key(self) -> str:

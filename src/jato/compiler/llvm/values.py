@@ -17,7 +17,7 @@ from typing import Union
 
 from jato.base.errors import invariant
 from jato.compiler.llvm import instructions as ins
-from jato.compiler.llvm import math, remainder
+from jato.compiler.llvm import lookups, math, remainder
 from jato.compiler.llvm.instructions import Code, FunctionText
 from jato.compiler.llvm.target import Target
 from jato.loopir.builder import Builder
@@ -258,7 +258,7 @@ class ValueEmitter:
             return self._call(code, node, vals, lanes, level)
         operands = [self.vector(v, a.dtype, lanes) for v, a in zip(vals, args, strict=True)]
         if op == "lookup":
-            return Val(ins.lookup(code, operands[0], self._halves(node.attr), lanes), lanes, level)
+            return Val(lookups.lookup(code, operands[0], self._halves(node.attr), lanes), lanes, level)
         if index and lanes and op in ("div", "rem") and vals[1].lanes == 0:
             text = self._divide_indices(code, op, operands[0], vals[1], lanes)
             return Val(text, lanes, level, None, True)
@@ -269,7 +269,7 @@ class ValueEmitter:
         """The two registers of a table, loaded once in the outermost scope."""
         known = self.lookup_tables.get(table)
         if known is None:
-            known = self.lookup_tables[table] = ins.table_halves(self.scopes[0].code, table)
+            known = self.lookup_tables[table] = lookups.table_halves(self.scopes[0].code, table)
         return known
 
     def _call(self, code: Code, node: Expr, vals: list[Val], lanes: int, level: int) -> Val:

@@ -23,6 +23,7 @@ from jato.ops.shapes import BroadcastInDim
 
 MOST_CHUNKS = 256
 EVEN_CHUNKS = 16
+LEAST_CHUNK = cost.SPLIT_ELEMENTS // 8
 
 
 class SplitSchedule(GroupSchedule):
@@ -59,7 +60,7 @@ class SplitSchedule(GroupSchedule):
         rows = prod(space[a] for a in kept)
         inner = prod(extents[1:]) * rows
         length = prod(space[a] for a in axes[1:]) if merged else 1
-        chunk = self.chunk_length(extents[0], inner, length)
+        chunk = chunk_length(extents[0], inner, length)
         chunks = ceil(extents[0] / chunk)
         reductions = self.group.reductions()
 
@@ -95,21 +96,6 @@ class SplitSchedule(GroupSchedule):
         flat = [v for per in partials for pair in per for v in pair]
         first = self.nest(lowering, "split", chunks, 1, chunk * inner, outputs=flat)
         return first, lambda: [first, self.join_chunks(reductions, partials, chunks, rows)]
-
-    def chunk_length(self, extent: int, inner: int, row: int) -> int:
-        """How much of the first axis (`inner` elements for each step along it) one chunk gets.
-
-        At most MOST_CHUNKS, of at least an eighth of SPLIT_ELEMENTS; where there are several for each
-        thread, their number is about a multiple of EVEN_CHUNKS, so that threads get equal shares.
-        Chunks of two and more `row`s of the array end where one ends, so that they can follow a
-        matrix product by rows."""
-        chunk = max(ceil(cost.SPLIT_ELEMENTS / 8 / inner), ceil(extent / MOST_CHUNKS))
-        chunks = ceil(extent / chunk)
-        if chunks > EVEN_CHUNKS // 2:
-            chunk = ceil(extent / min(MOST_CHUNKS, ceil(chunks / EVEN_CHUNKS) * EVEN_CHUNKS))
-        if row <= chunk // 2:
-            chunk = ceil(chunk / row) * row
-        return chunk
 
     def join_chunks(
         self, reductions: list[Node], partials: list[list[list[Var]]], chunks: int, rows: int
@@ -147,3 +133,22 @@ class SplitSchedule(GroupSchedule):
             made.update(node.outputs)
             return True
         return bool(cost.is_structural(node) or not cost.is_big_reduction(node))
+
+
+def chunk_length(extent: int, inner: int, row: int) -> int:
+    """How much of an axis of `extent` (`inner` elements for each step along it) one chunk gets.
+
+    At most MOST_CHUNKS, of about LEAST_CHUNK elements or more; where there are several for each thread,
+    their number is about a multiple of EVEN_CHUNKS, so that threads get equal shares.  Where a `row` of
+    the array is not much longer than a chunk it ends where a row ends, so that it can follow a matrix
+    product by rows: then small chunks let the threads of the product end together.
+
+    >>> chunk_length(1000, 200, 1), chunk_length(200_000, 1, 1500)
+    (21, 3000)
+    """
+    chunk = max(ceil(LEAST_CHUNK / inner), ceil(extent / MOST_CHUNKS))
+    chunks = ceil(extent / chunk)
+    if chunks > EVEN_CHUNKS // 2:
+        chunk = ceil(extent / min(MOST_CHUNKS, ceil(chunks / EVEN_CHUNKS) * EVEN_CHUNKS))
+    rows = max(round(chunk / row), ceil(extent / (MOST_CHUNKS * row)))
+    return rows * row if 2 * chunk >= row else chunk
