@@ -11,7 +11,7 @@ from kernel_runner import TARGETS, call, check
 from jato.base.errors import InternalError
 from jato.compiler.llvm.emit import emit_module
 from jato.compiler.llvm.link import assembly, compile_kernels
-from jato.compiler.llvm.memory import MOST_BRANCHED_LOADS
+from jato.compiler.llvm.memory import MOST_BRANCHED
 from jato.loopir.builder import Builder
 from jato.loopir.complex import Complex
 from jato.loopir.grammar import Kernel
@@ -633,7 +633,7 @@ def test_branches_around_masks_change_nothing(loads, in_place):
     [
         (6, 1, W, 1),
         (6, 2, W, 2),
-        (6, 6, W, MOST_BRANCHED_LOADS),
+        (6, 6, W, MOST_BRANCHED),
         (0, 1, W, 0),  # light
         (1, 3, W, 0),
         (6, 1, 4 * W, 0),  # several vectors
@@ -723,3 +723,22 @@ def test_tile_copies(dtype, lanes, vectors):
                 values = rng.integers(0, 99, size).astype(NUMPY_DTYPES[dtype])
                 made = zeros(start + rows * columns, dtype)
                 check(kernel, [values, made], [start, step, rows, columns], codes=codes)
+
+
+def test_heavy_bodies_over_complex_numbers():
+    """Pairs of real and imaginary parts are read and written whole, or by a mask twice as wide."""
+    b = Builder()
+    n = b.param(0, 0, 1 << 40)
+    x, y = b.input("x", "c64"), b.output("y", "c64")
+    with b.for_("r", b.grid_begin(), b.grid_end()) as r, b.for_("i", 0, n, lanes=W) as i:
+        place = b.add(b.mul(r, n), i)
+        z = b.load(x, place)
+        b.store(y, place, Complex(b.exp(z.im), b.mul(b.exp(z.re), z.im)))
+    kernel, codes = b.kernel("pairs"), {}
+    inner = loop_bodies(emit_module([("k", kernel)], TARGETS[0]))
+    if TARGETS[0].has_masks:
+        assert inner.count("label %whole") == 2  # of the read and of the write
+    rng = np.random.default_rng(0)
+    for size in (0, 1, W - 1, W, W + 1, 2 * W + 5, 70):
+        values = (rng.normal(size=(3, size)) + 1j * rng.normal(size=(3, size))).astype("c8")
+        check(kernel, [values, np.zeros_like(values)], (size,), 0, 3, rtol=3e-7, codes=codes)

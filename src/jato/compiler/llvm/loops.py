@@ -223,7 +223,8 @@ class LoopEmitter(MemoryEmitter):
             mask = self._first_lanes(outer, start, stop, lanes)
             extent_text = outer.ins(f"sub i64 {stop}, {start}")
             all_active = outer.ins(f"icmp sge i64 {extent_text}, {lanes}")
-            self._may_branch(statement, mask, all_active)
+            if self._is_heavy(statement):
+                self.all_active[mask] = (all_active, self.code)
         index = self.code.call("llvm.smin.i64", "i64", pair, [loop.counter, last])
         self._vector_body(statement, index, lanes, mask)
         self._close(loop)
@@ -237,8 +238,11 @@ class LoopEmitter(MemoryEmitter):
     def _mask_of_iteration(
         self, statement: For | Reduce, index: str, stop: str, lanes: int
     ) -> str:
-        """The mask of the lanes below stop - index in an iteration; only the last one computes it."""
+        """The mask of the lanes below stop - index in an iteration; where loads may branch around it,
+        only the last one computes it."""
         code = self.code
+        if not self._is_heavy(statement):
+            return self._first_lanes(code, index, stop, lanes)
         rest = code.ins(f"sub i64 {stop}, {index}")
         all_active = code.ins(f"icmp sge i64 {rest}, {lanes}")
         before, cut, done = code.label, self.text.label("cut"), self.text.label("go")
@@ -249,11 +253,11 @@ class LoopEmitter(MemoryEmitter):
         code.start(done)
         kind = f"<{lanes} x i1>"
         mask = code.ins(f"phi {kind} [splat (i1 true), %{before}], [{part}, %{cut}]")
-        self._may_branch(statement, mask, all_active)
+        self.all_active[mask] = (all_active, code)
         return mask
 
-    def _may_branch(self, statement: For | Reduce, mask: str, all_active: str) -> None:
-        """Lets loads of this body branch around their masks (memory.py), where there is so much work
+    def _is_heavy(self, statement: For | Reduce) -> bool:
+        """May loads of this body branch around their masks (memory.py)?  Where there is so much work
         that the branches do not show: a stencil takes 1.15 times as long with them."""
         loads = work = 0
         for node in walk.expressions([statement]):
@@ -261,8 +265,7 @@ class LoopEmitter(MemoryEmitter):
                 loads += 1
             elif node.op in SCALAR_OPS and node.dtype != "i64":  # that of most indices
                 work += MATH_COST if is_math(node.op) else 1
-        if work >= WORK_FOR_BRANCH * loads:
-            self.all_active[mask] = (all_active, self.code)
+        return work >= WORK_FOR_BRANCH * loads
 
     def _first_lanes(self, code: Code, index: str, stop: str, lanes: int) -> str:
         """The mask of the lanes below stop - index."""

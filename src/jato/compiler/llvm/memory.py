@@ -40,7 +40,7 @@ MOST_PREFETCHES = 4
 # the same way but in the last iteration.  A copy of the body without masks runs as fast, but costs
 # twice the code generation.  Loads of several vectors do not branch: such bodies are light, and take
 # 1.2 times as long with branches.
-MOST_BRANCHED_LOADS = 4
+MOST_BRANCHED = 4
 
 
 class MemoryEmitter(ValueEmitter):
@@ -53,7 +53,7 @@ class MemoryEmitter(ValueEmitter):
         self.pairs: dict[Expr, Expr] = {}  # load of one half of (2i, 2i + 1) -> of the other
         # mask of a loop's first lanes -> (i1: it has all lanes, code of the loop's body)
         self.all_active: dict[str, tuple[str, Code]] = {}
-        self._branched_loads: dict[Code, int] = {}
+        self._branched: dict[Code, int] = {}
         self._prefetches: dict[tuple[Code, Buffer], int] = {}
         # the load being emitted reads the same row in each iteration of an outer loop
         self._stays_in_cache = False
@@ -260,8 +260,9 @@ class MemoryEmitter(ValueEmitter):
 
     def _load_vector(
         self, code: Code, buffer: Buffer, address: str, kind: str, lanes: int, mask: str | None,
-        other: str,
+        other: str, pairs: bool = False,
     ) -> str:  # fmt: skip
+        """`pairs`: the mask has a lane for each two elements."""
         align = ITEMSIZE[buffer.dtype]
         if buffer.space != "local" and not self._stays_in_cache and not self._is_scattered:
             self._prefetch(code, buffer, address, lanes * align, write=False)
@@ -269,34 +270,45 @@ class MemoryEmitter(ValueEmitter):
             return code.ins(f"load {kind}, ptr {address}, align {align}{self._invariant(buffer)}")
         types = ["ptr", "i32", f"<{lanes} x i1>", kind]
         name = f"llvm.masked.load.{ins.suffix(kind)}.p0"
-        operands = [address, str(align), mask, other]
-        one_vector = lanes * align * 8 <= self.target.vector_bits
-        all_active = self._branches_to_whole(code, mask) if one_vector else None
+
+        def masked() -> str:
+            wide = double(code, mask, lanes // 2) if pairs else mask
+            return code.call(name, kind, types, [address, str(align), wide, other])
+
+        narrow = lanes // 2 if pairs else lanes
+        all_active = self._branches_to_whole(code, mask, narrow * align)
         if all_active is None:
-            return code.call(name, kind, types, operands)
-        whole, part, done = (self.text.label(x) for x in ("whole", "part", "loaded"))
-        code.do(f"br i1 {all_active}, label %{whole}, label %{part}")
-        code.start(whole)
+            return masked()
+        whole, part, done = self._open_branches(code, all_active)
         first = code.ins(f"load {kind}, ptr {address}, align {align}{self._invariant(buffer)}")
-        code.do(f"br label %{done}")
-        code.start(part)
-        second = code.call(name, kind, types, operands)
-        code.do(f"br label %{done}")
-        code.start(done)
+        self._next_branch(code, part, done)
+        second = masked()
+        self._next_branch(code, done, done)
         return code.ins(f"phi {kind} [{first}, %{whole}], [{second}, %{part}]")
 
-    def _branches_to_whole(self, code: Code, mask: str) -> str | None:
-        """The condition under which a load by this mask is a load of all lanes, if it is worth a
-        branch: in the loop's own code, and a few times.  (In a short loop within, the branches cost
-        more than the masks: sums of columns took 1.2 times as long.)"""
+    def _branches_to_whole(self, code: Code, mask: str, size: int) -> str | None:
+        """The condition under which an access by this mask is one of all lanes, `size` bytes, if it is
+        worth a branch: in the loop's own code, and a few times.  (In a short loop within, the
+        branches cost more than the masks: sums of columns took 1.2 times as long.)"""
         condition, body = self.all_active.get(mask, (None, None))
-        if code is not body:
+        if code is not body or size * 8 > self.target.vector_bits:
             return None
-        count = self._branched_loads.get(code, 0)
-        if count >= MOST_BRANCHED_LOADS:
+        count = self._branched.get(code, 0)
+        if count >= MOST_BRANCHED:
             return None
-        self._branched_loads[code] = count + 1
+        self._branched[code] = count + 1
         return condition
+
+    def _open_branches(self, code: Code, condition: str) -> tuple[str, str, str]:
+        """Begins the block of all lanes; gives the labels of that, of the masked one and of the end."""
+        whole, part, done = (self.text.label(x) for x in ("whole", "part", "joined"))
+        code.do(f"br i1 {condition}, label %{whole}, label %{part}")
+        code.start(whole)
+        return whole, part, done
+
+    def _next_branch(self, code: Code, label: str, done: str) -> None:
+        code.do(f"br label %{done}")
+        code.start(label)
 
     def _prefetch(
         self, code: Code, buffer: Buffer, address: str, size: int, write: bool
@@ -384,10 +396,10 @@ class MemoryEmitter(ValueEmitter):
         wide = f"<{2 * lanes} x {scalar}>"
         is_first = _offset(node.args[0]) < _offset(partner.args[0])
         base = index.text if is_first else code.ins(f"sub i64 {index.text}, 1")
-        if mask is not None:
-            mask = double(code, mask, lanes)
         address = self._address(code, buffer, base)
-        both = self._load_vector(code, buffer, address, wide, 2 * lanes, mask, "zeroinitializer")
+        both = self._load_vector(
+            code, buffer, address, wide, 2 * lanes, mask, "zeroinitializer", pairs=True
+        )
         halves = [
             self._from_memory(code, buffer, _every_second(code, both, wide, lanes, start), lanes)
             for start in (0, 1)
@@ -542,10 +554,17 @@ class MemoryEmitter(ValueEmitter):
         both = code.ins(
             f"shufflevector {kind} {first}, {kind} {second}, <{2 * lanes} x i32> <{order}>"
         )
-        if mask is not None:
-            mask = double(code, mask, lanes)
-        address = self._address(code, buffer, index)
-        self._write(code, wide, both, address, ITEMSIZE[buffer.dtype], mask, 2 * lanes)
+        address, align = self._address(code, buffer, index), ITEMSIZE[buffer.dtype]
+        all_active = None if mask is None else self._branches_to_whole(code, mask, lanes * align)
+        if all_active is None:
+            twice = None if mask is None else double(code, mask, lanes)
+            self._write(code, wide, both, address, align, twice, 2 * lanes)
+            return
+        _, part, done = self._open_branches(code, all_active)
+        self._write(code, wide, both, address, align, None, 2 * lanes)
+        self._next_branch(code, part, done)
+        self._write(code, wide, both, address, align, double(code, mask or "", lanes), 2 * lanes)
+        self._next_branch(code, done, done)
 
     def _scatter(
         self, code: Code, statement: Store, index: Val, text: str, mask: str | None, lanes: int
