@@ -119,7 +119,7 @@ def test_missing_batch_axis(eight_devices: None) -> None:
 def test_benchmark() -> None:
     printed = run("benchmark")
     eager, jitted = map(float, re.search(r"Eager: (.*)s, JIT: (.*)s", printed).groups())
-    assert 0 < eager < 60 and 0 < jitted < 60
+    assert 0 <= eager < 60 and 0 <= jitted < 60  # two decimals: 4 ms are 0.00s
     assert "加速比" in printed
 
 
