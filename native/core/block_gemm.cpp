@@ -226,7 +226,7 @@ class OwnPanels {
   T* claim(int64_t j) const { return is_packed(j) ? nullptr : memory(j); }
   void packed(int64_t j) { done_ = j + 1; }
   const T* at(int64_t j) {
-    if (j >= done_) {
+    if (!is_packed(j)) {
       pack_strip(p_, first_, k_, strips_.at(j), memory(j));
       packed(j);
     }

@@ -35,15 +35,16 @@ using RangeFn = void (*)(void* context, int64_t begin, int64_t end, int worker);
 // its own, the same one when it meets the same n again, and goes on with what is left of the others'.
 void parallel_for_impl(int64_t n, int64_t grain, RangeFn fn, void* context);
 
+// Calls the callable that `context` points to.
+template <class Callable>
+void call_range(void* context, int64_t begin, int64_t end, int worker) {
+  (*static_cast<Callable*>(context))(begin, end, worker);
+}
+
 template <class F>
 void parallel_for(int64_t n, int64_t grain, F&& fn) {
-  using Callable = std::remove_reference_t<F>;
-  parallel_for_impl(
-      n, grain,
-      [](void* context, int64_t begin, int64_t end, int worker) {
-        (*static_cast<Callable*>(context))(begin, end, worker);
-      },
-      const_cast<void*>(static_cast<const void*>(&fn)));
+  parallel_for_impl(n, grain, call_range<std::remove_reference_t<F>>,
+                    const_cast<void*>(static_cast<const void*>(&fn)));
 }
 
 // As parallel_for with each item a range of its own, on at most `threads` threads; `worker` is below `threads`.
@@ -53,13 +54,10 @@ void parallel_for_each_impl(int64_t n, int threads, RangeFn fn, void* context);
 // that has done its own takes those of others, one by one.
 template <class F>
 void parallel_for_each(int64_t n, int threads, F&& fn) {
-  using Callable = std::remove_reference_t<F>;
-  parallel_for_each_impl(
-      n, threads,
-      [](void* context, int64_t begin, int64_t end, int worker) {
-        for (int64_t i = begin; i < end; ++i) (*static_cast<Callable*>(context))(i, worker);
-      },
-      const_cast<void*>(static_cast<const void*>(&fn)));
+  auto items = [&fn](int64_t begin, int64_t end, int worker) {
+    for (int64_t i = begin; i < end; ++i) fn(i, worker);
+  };
+  parallel_for_each_impl(n, threads, call_range<decltype(items)>, &items);
 }
 
 // True while the calling thread runs a range of a parallel_for.

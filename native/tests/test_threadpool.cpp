@@ -95,16 +95,7 @@ void test_threadpool(Runner& runner) {
 
   runner.run("each item of a list is done once", [] {
     for (const int64_t n : {0, 1, 3, 4, 5, 64, 257, 1000}) {
-      for (const int threads : {1, 2, 3, 4, 100}) {
-        std::vector<std::atomic<int>> visits(static_cast<size_t>(n));
-        std::atomic<bool> numbered{true};
-        parallel_for_each(n, threads, [&](int64_t i, int worker) {
-          if (worker < 0 || worker >= threads) numbered = false;
-          visits[static_cast<size_t>(i)].fetch_add(1);
-        });
-        CHECK(numbered);
-        for (const auto& count : visits) CHECK_EQUAL(count.load(), 1);
-      }
+      for (const int threads : {1, 2, 3, 4, 100}) check_each(n, threads);
     }
     CHECK_THROWS(std::out_of_range, parallel_for_each(100, 4, [](int64_t i, int) {
                    if (i == 60) throw std::out_of_range("sixty");

@@ -555,15 +555,17 @@ class MemoryEmitter(ValueEmitter):
             f"shufflevector {kind} {first}, {kind} {second}, <{2 * lanes} x i32> <{order}>"
         )
         address, align = self._address(code, buffer, index), ITEMSIZE[buffer.dtype]
-        all_active = None if mask is None else self._branches_to_whole(code, mask, lanes * align)
+        if mask is None:
+            self._write(code, wide, both, address, align, None, 2 * lanes)
+            return
+        all_active = self._branches_to_whole(code, mask, lanes * align)
         if all_active is None:
-            twice = None if mask is None else double(code, mask, lanes)
-            self._write(code, wide, both, address, align, twice, 2 * lanes)
+            self._write(code, wide, both, address, align, double(code, mask, lanes), 2 * lanes)
             return
         _, part, done = self._open_branches(code, all_active)
         self._write(code, wide, both, address, align, None, 2 * lanes)
         self._next_branch(code, part, done)
-        self._write(code, wide, both, address, align, double(code, mask or "", lanes), 2 * lanes)
+        self._write(code, wide, both, address, align, double(code, mask, lanes), 2 * lanes)
         self._next_branch(code, done, done)
 
     def _scatter(

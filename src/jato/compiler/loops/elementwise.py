@@ -48,7 +48,7 @@ class ElementwiseSchedule(GroupSchedule):
             if not divides(nest.kernel):
                 break
         outer, inner = dims[:first], dims[first:]
-        crossing = self.crossing_axis(outer, inner)
+        crossing = self.crossing_axis(outer, inner) if outer else None
         return nest if crossing is None else self.tiled(outer, inner, crossing)
 
     def crossing_axis(self, outer: list[int], inner: list[int]) -> int | None:

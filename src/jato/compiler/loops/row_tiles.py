@@ -273,10 +273,12 @@ class RowTileSchedule(GroupSchedule):
         if self.wide:
             return LONGEST_RESULT
         reductions = [n for level in self.levels() for n in level]
-        limits = LONGEST_LIGHT.get(reductions[0].primitive, ()) if len(reductions) == 1 else ()
+        limits = LONGEST_LIGHT.get(reductions[0].primitive) if len(reductions) == 1 else None
+        if limits is None:
+            return LONGEST_ROW
         producer = {v: n for n in self.nodes for v in n.outputs}
         elements = [
-            n for reduction in reductions for n in cone(producer, reduction.inputs)
+            n for n in cone(producer, reductions[0].inputs)
             if n.outputs[0].aval.shape == self.group.space
         ]  # fmt: skip
         work = sum(map(cost.element_cost, elements))
